@@ -83,7 +83,7 @@ impl Parts {
     fn begin(&self, py: Python<'_>, part: PathBuf) -> PyResult<(i64, Vec<u32>)> {
         self.with(py, |open| {
             let (campaign, done) = if open.resume {
-                open.store.goes_on_with(&part).map_err(raised)?
+                open.store.resume_part(&part).map_err(raised)?
             } else {
                 (open.store.adopt(&part).map_err(raised)?, Vec::new())
             };

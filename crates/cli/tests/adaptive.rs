@@ -183,7 +183,7 @@ fn a_killed_campaign_chooses_on_as_an_unbroken_one() {
     for other in [vec![], vec!["--adaptive", "--precision", "10%"]] {
         let arguments = ["run", "./short.toml", scale, part, "--store", "broken.db", "--resume"];
         let error = lab.refuses(&[&arguments[..], &other].concat(), 2);
-        assert_says(&error, &["was begun with `--adaptive --precision 5%`", "go on with it by `--adaptive"]);
+        assert_says(&error, &["was begun with `--adaptive --precision 5%`", "resume it with `--adaptive"]);
     }
 }
 

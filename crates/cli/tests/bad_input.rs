@@ -150,10 +150,10 @@ fn a_store_that_cannot_be_one_is_left_alone() {
         ("text", "text is not a store of this version of lowtide: it is not a database"),
         (
             "other.db",
-            "other.db is not a store of this version of lowtide: it is a database of something else",
+            "other.db is not a store of this version of lowtide: it is a database of another program",
         ),
         ("/dev/null", "/dev/null is not a store of this version of lowtide: it is not a file"),
-        ("none/x.db", "the store none/x.db cannot be used: it cannot be opened or made"),
+        ("none/x.db", "the store none/x.db cannot be used: it cannot be opened or created"),
         ("text/x.db", "does its directory exist, and may you write there?"),
     ] {
         assert_says(&lab.refuses(&["run", "./tiny.toml", scale, share, "--store", store], 2), &[says]);

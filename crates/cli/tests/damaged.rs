@@ -56,6 +56,6 @@ fn a_part_that_is_bad_is_refused_whole() {
     let error = lab.refuses(&["store", "merge", "all.db", "-o", "new.db"], 2);
     assert_says(
         &error,
-        &["all.db cannot be taken: cell 0: it is done, and has no intervals", "measured again"],
+        &["all.db cannot be merged: cell 0: it is done but has no intervals", "measured again"],
     );
 }

@@ -81,7 +81,7 @@ fn a_report_that_finds_no_room_leaves_the_measurements_in_the_store() {
     let Some(disk) = Disk::mount(&at, "8k") else { return };
     let [scale, share] = SCALE;
     let (_, error) = lab.ends(&["run", "./tiny.toml", scale, share, "--report", "disk/report.html"], 1);
-    assert_says(&error, &["disk/report.html cannot be written", "what was measured is in the store"]);
+    assert_says(&error, &["disk/report.html cannot be written", "the measurements are in the store"]);
     assert_eq!(names(disk.at), Vec::<String>::new(), "half a report is no report");
     assert_eq!(lab.exports("lowtide.db").0.lines().count(), 1 + 2 * 40);
     let (_, error) = lab.ends(&["store", "export", "-o", "disk/all.csv"], 1);

@@ -169,7 +169,7 @@ fn what_is_no_reading_is_refused() {
     lab.write("empty.json", "{}");
     let ask = |file: &str| lab.refuses(&["lifetime", "--smart", file], 2);
     assert_says(&ask("text.json"), &["text.json: it is not JSON", "smartctl --json -a"]);
-    assert_says(&ask("empty.json"), &["empty.json: it holds no counters that lowtide knows"]);
+    assert_says(&ask("empty.json"), &["empty.json: it contains no known counters"]);
     assert_says(&ask("none.json"), &["none.json cannot be read"]);
     lab.write("log.json", sample("nvme-smart-log.json"));
     let refused = |more: &[&str]| lab.refuses(&[&["lifetime", "--smart", "log.json"][..], more].concat(), 2);

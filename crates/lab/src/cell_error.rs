@@ -1,6 +1,6 @@
-//! Why a cell failed.
+//! Errors that fail a cell.
 //!
-//! It becomes text where the cell's end is stored and shown. Not here: why a campaign cannot begin (`campaign`).
+//! The store and the display keep them as text. Not here: errors that end a campaign (`campaign`).
 
 use lowtide_core::{Bytes, DeviceError};
 use lowtide_host::HostError;
@@ -8,40 +8,40 @@ use lowtide_live::attached::AttachedError;
 use lowtide_oltp::OltpError;
 use std::path::PathBuf;
 
-/// Why a cell failed.
+/// An error that fails a cell.
 #[derive(Debug, thiserror::Error)]
 pub enum CellError {
-    /// The machine, or the target on it, refuses or fails.
+    /// The machine or its target refused or failed.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A model refuses a request, or fails at one.
+    /// A model refused a request, or failed at one.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A database fails.
+    /// A database failed.
     #[error(transparent)]
     Oltp(#[from] OltpError),
-    /// A simulated drive cannot be attached, or is lost.
+    /// A simulated drive could not be attached, or was lost.
     #[error(transparent)]
     Attached(#[from] AttachedError),
-    /// What a database wrote cannot be moved from memory to its device.
+    /// The dirty pages of a database could not be written to its device.
     #[error("{path}: {source}", path = path.display())]
     Settle {
         /// The directory of the database.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A modelled database needs more room than its drive has.
+    /// A modelled database outgrew its drive, which has this capacity.
     #[error("the database has grown past the end of the device, which has {0}: each new order adds rows")]
     Outgrown(Bytes),
-    /// A cell before it failed, and left no history to go on from.
+    /// The cell of this number failed, and left this one without its history.
     #[error("the history it needs is missing: cell {0} failed")]
     BrokenHistory(u32),
-    /// Nobody knows any more what was done to the drive.
+    /// The history of the drive with this name is unknown.
     #[error(
-        "the history it goes on from is not known: cells before it used {0} in an earlier run, failed, or could not \
-         give it back, and a new drive would be another one; run all cells anew, without `--resume`, or begin each with \
-         a drive as new: `purge = \"secure-erase\"` in [before-each-cell]"
+        "the history of {0} is unknown: earlier cells used it in an earlier run, failed, or could not save its state; \
+         run all cells again without `--resume`, or let each cell begin with an erased drive: \
+         `purge = \"secure-erase\"` in [before-each-cell]"
     )]
     UnknownHistory(String),
 }

@@ -1,7 +1,7 @@
-//! The load of an experiment as a job file of fio: a section for each cell, one after the other (`stonewall`).
+//! Writes the load of an experiment as a fio job file, with one section per cell, run in order (`stonewall`).
 //!
-//! What fio cannot express becomes a comment in its place. So does a block device as the target: the job would overwrite it without
-//! asking. Inserts and databases have no job file: they are not a list of requests. lowtide does not run the job.
+//! Settings that fio cannot express become comments. So does a block device as the target, because fio would overwrite it without
+//! confirmation. Inserts and databases have no job file: they are not a list of requests. lowtide does not run the job.
 
 use crate::experiment::{
     Fill, Length, Load, Pace, Preparation, Purge, Replay, ReplayPace, Sync, Target, Work,
@@ -10,7 +10,7 @@ use crate::plan::{Plan, PlannedCell};
 use lowtide_core::workload::{Access, Blocks, Distribution};
 use std::fmt::Write;
 
-/// A load that fio cannot run.
+/// The load is not a list of requests, so fio cannot run it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0} no requests that fio could make")]
 pub struct NotRequests(&'static str);
@@ -18,7 +18,7 @@ pub struct NotRequests(&'static str);
 /// The job file of a plan.
 ///
 /// # Errors
-/// [`NotRequests`] where the experiment inserts rows, or asks a database.
+/// [`NotRequests`] if the load consists of inserts or transactions.
 pub fn fio_job(plan: &Plan) -> Result<String, NotRequests> {
     let experiment = &plan.experiment;
     match experiment.load.work {
@@ -35,9 +35,9 @@ pub fn fio_job(plan: &Plan) -> Result<String, NotRequests> {
     job.line("group_reporting");
     job.target(&experiment.target);
     if !experiment.load.events.is_empty() {
-        job.comment("what happens to the device meanwhile (`[[event]]`) only happens to models");
+        job.comment("events (`[[event]]`) are left out: they only happen to models");
     }
-    job.comment("lowtide draws blocks anew each time, and writes random bytes:");
+    job.comment("lowtide may draw a block more than once, and writes random bytes:");
     job.line("norandommap");
     job.line("refill_buffers");
     for cell in &plan.cells {
@@ -46,7 +46,7 @@ pub fn fio_job(plan: &Plan) -> Result<String, NotRequests> {
     Ok(job.0)
 }
 
-/// The text so far.
+/// The text of a job file.
 #[derive(Default)]
 struct Job(String);
 
@@ -73,13 +73,13 @@ impl Job {
             }
             Target::Block(path) => {
                 self.comment(
-                    "this overwrites the device, and fio does not ask; without it, a file is made here:",
+                    "the next line would overwrite the device without confirmation; the job uses a file instead:",
                 );
                 self.comment(&format!("filename={}", escaped(&path.to_string_lossy())));
                 self.option("filename", "lowtide-fio.dat");
             }
             Target::Device(name) => {
-                self.comment(&format!("the target was the model {name}; name a file or device of yours:"));
+                self.comment(&format!("the target was the model {name}; name your own file or device:"));
                 self.option("filename", "lowtide-fio.dat");
             }
         }
@@ -101,14 +101,14 @@ impl Job {
             Length::For(time) => self.time(time.as_secs_f64()),
             Length::UntilSteady { max, precision } => {
                 self.comment(&format!(
-                    "until = \"steady\", precision {precision}: fio's `steadystate` is another rule; this is the longest \
-                     time"
+                    "until = \"steady\", precision {precision}: fio's `steadystate` is a different rule; this is the \
+                     longest duration"
                 ));
                 self.time(max.as_secs_f64());
             }
             Length::Requests(_) if load.work.trace().is_some() => {}
             Length::Requests(number) => {
-                // fio counts for each job.
+                // fio counts requests per job.
                 let each = number.div_ceil(u64::from(load.threads.max(1)));
                 self.option("number_ios", each);
                 self.option("io_size", each.saturating_mul(load.block.get()));
@@ -119,16 +119,16 @@ impl Job {
     fn preparation(&mut self, purge_before: Purge, preparation: &Preparation) {
         for (key, purge) in [("purge-before", purge_before), ("purge", preparation.purge)] {
             if purge != Purge::None {
-                self.comment(&format!("{key} = \"{purge}\": fio does not do that"));
+                self.comment(&format!("{key} = \"{purge}\": fio cannot do this"));
             }
         }
         if preparation.layout != crate::experiment::Layout::default() {
-            self.comment("layout: fio takes the filesystem, the partition and the reserve that are there");
+            self.comment("layout: fio uses the existing filesystem, partition and reserve");
         }
         match preparation.fill {
             Fill::None => {}
             fill => self.comment(&format!(
-                "fill = \"{fill}\": fio writes a file once where there is none, and no device"
+                "fill = \"{fill}\": fio only writes a missing file once, and never a device"
             )),
         }
         if preparation.idle.get() > 0 {
@@ -171,7 +171,7 @@ impl Job {
         }
         match load.sync {
             Sync::None => {}
-            // With O_DIRECT, what RWF_DSYNC is to each write.
+            // With O_DIRECT, this is equivalent to RWF_DSYNC for each write.
             Sync::Fua => self.option("sync", "dsync"),
             Sync::Flush => self.option("fdatasync", 1),
         }
@@ -180,7 +180,7 @@ impl Job {
         }
         if !random && load.threads > 1 {
             self.comment(
-                "threads share a stream in lowtide; in fio each has its own from the beginning of the file",
+                "in lowtide, threads share a stream; in fio, each has its own from the beginning of the file",
             );
         }
         if load.pace != Pace::Closed {
@@ -188,9 +188,7 @@ impl Job {
             if load.pace == Pace::Poisson {
                 self.option("rate_process", "poisson");
             }
-            self.comment(
-                "lowtide counts latency from the intended start; fio from the start, whatever held it back",
-            );
+            self.comment("lowtide measures latency from the intended start; fio from the actual start");
         }
     }
 
@@ -200,13 +198,13 @@ impl Job {
             blocks.iter().zip(percents).map(|(block, percent)| format!("{}/{percent}", block.size.get()));
         let sizes = sizes.collect::<Vec<_>>().join(":");
         self.option("bssplit", sizes);
-        self.comment("lowtide aligns each request to its own size; fio to the smallest of them:");
+        self.comment("lowtide aligns each request to its own size; fio to the smallest size:");
         self.option("blockalign", blocks.granule().get());
     }
 
     fn replay(&mut self, replay: &Replay, load: &Load) {
         self.comment(
-            "fio reads its own iologs (and binary files of blktrace), with the files that they name",
+            "fio reads only its own iologs, with the files that they name, and binary files of blktrace",
         );
         self.option("read_iolog", escaped(&replay.path.to_string_lossy()));
         if replay.pace == ReplayPace::AsFastAsPossible {
@@ -214,28 +212,28 @@ impl Job {
             self.option("iodepth", load.depth);
         }
         if replay.wrap {
-            self.comment("wrap = true: fio does not do that");
+            self.comment("wrap = true: fio cannot do this");
         }
     }
 
-    /// A number that fio takes only whole; with what it was where that is not the same.
-    fn rounded(&mut self, name: &str, value: f64, was: &str) {
+    /// Writes an option that fio accepts only as a whole number. If `value` is not whole, a comment gives it as `label`.
+    fn rounded(&mut self, name: &str, value: f64, label: &str) {
         let whole = value.round().max(1.0);
         if (whole - value).abs() > 1e-9 {
-            self.comment(&format!("{was} is {value}: fio takes whole numbers"));
+            self.comment(&format!("{label} is {value}: fio accepts only whole numbers"));
         }
         self.option(name, whole as u64);
     }
 
-    /// Shares of a whole in whole percent that sum to 100; with what they were where that is not the same.
-    fn percents(&mut self, was: &str, shares: impl Iterator<Item = f64>) -> Vec<u64> {
+    /// Rounds shares to whole percents that sum to 100. If rounding changed them, a comment gives the exact values as `label`.
+    fn percents(&mut self, label: &str, shares: impl Iterator<Item = f64>) -> Vec<u64> {
         let exact: Vec<f64> = shares.map(|share| share * 100.0).collect();
         let mut percents: Vec<u64> = exact.iter().map(|percent| percent.round() as u64).collect();
         if percents.iter().zip(&exact).any(|(whole, exact)| (*whole as f64 - exact).abs() > 1e-9) {
             let exact: Vec<String> = exact.iter().map(|percent| format!("{:.4}", percent)).collect();
-            self.comment(&format!("{was}: {} %; fio takes whole numbers", exact.join(", ")));
+            self.comment(&format!("{label}: {} %; fio accepts only whole numbers", exact.join(", ")));
         }
-        // What rounding left over, or took too much, is least noticed in the largest.
+        // The largest percentage absorbs the rounding error.
         let sum: u64 = percents.iter().sum();
         if let Some(largest) = percents.iter_mut().max() {
             *largest = (*largest + 100).saturating_sub(sum);
@@ -249,7 +247,7 @@ impl Job {
     }
 }
 
-/// fio takes a colon for the end of a file name.
+/// Escapes colons, at which fio ends a file name.
 fn escaped(path: &str) -> String {
     path.replace(':', "\\:")
 }

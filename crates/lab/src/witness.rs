@@ -1,7 +1,6 @@
-//! What else is known of a campaign on the host: the drive's own counters before and after, and whether others used
-//! the device meanwhile.
+//! Reads the drive's own counters before and after a campaign, and detects other users of the device during a load.
 //!
-//! Not here: what the counters mean for the drive's life (`lowtide_report::lifetime`).
+//! Not here: the lifetime computed from the counters (`lowtide_report::lifetime`).
 
 use crate::smart::Reading;
 use lowtide_core::Bytes;
@@ -9,26 +8,26 @@ use lowtide_host::block::{Disk, Traffic};
 use lowtide_record::fact::{Fact, LOG, WARNING};
 use std::path::Path;
 
-/// Foreign traffic below this share of the load's own is the filesystem's bookkeeping, or lowtide's.
+/// Foreign traffic up to this share of the load's own traffic is ignored: it may come from the filesystem or lowtide.
 const SHARE: f64 = 0.05;
-/// And so is less than this.
-const LEAST: Bytes = Bytes::mib(4);
+/// Foreign traffic up to this amount is ignored as well.
+const IGNORED: Bytes = Bytes::mib(4);
 
-/// What writing so much costs a drive of its rated life, as a share of it, and what that rests on; `None` where the drive
-/// does not say how much of its life is used, or nothing of it is used yet.
+/// The share of a drive's rated life that writing `bytes` uses, and the counters from which it was computed. `None` if the drive
+/// does not report its used life, or reports 0 %.
 pub fn share_of_life(disk: &Disk, bytes: Bytes) -> Option<(f64, String)> {
-    let (reading, _) = ask(disk, "now");
+    let (reading, _) = read_counters(disk, "now");
     life(&reading?, bytes)
 }
 
-/// The drive counts whole percents, so the answer is known to within a percent of its life.
+/// The drive reports whole percents, which limits the accuracy.
 fn life(reading: &Reading, bytes: Bytes) -> Option<(f64, String)> {
     let (used, host) = (reading.used_percent.filter(|used| *used >= 1.0)?, reading.host_bytes?);
     let rated = host / used * 100.0;
     Some((bytes.get() as f64 / rated, format!("{used} % used by {} so far", gigabytes(host))))
 }
 
-/// Watches the device that a campaign runs on.
+/// Observes the device of a campaign.
 #[derive(Debug)]
 pub struct Witness {
     disk: Disk,
@@ -37,50 +36,48 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Watches the disk that files at `path` lie on, or will lie on; `None` where there is none to be seen.
+    /// Begins to observe the disk that holds `path`, which need not exist yet; `None` if no disk is found.
     pub fn beneath(path: &Path) -> Option<(Witness, Vec<Fact>)> {
         let here =
             |path: &Path| Disk::beneath(if path.as_os_str().is_empty() { Path::new(".") } else { path });
         path.ancestors().find_map(here).map(Witness::begin)
     }
 
-    /// Asks the drive before anything is done to it.
+    /// Begins to observe a disk. Returns its counters as facts.
     pub fn begin(disk: Disk) -> (Witness, Vec<Fact>) {
-        let (before, facts) = ask(&disk, "before");
+        let (before, facts) = read_counters(&disk, "before");
         (Witness { disk, before, traffic: None }, facts)
     }
 
-    /// A load begins.
+    /// Records the device's traffic at the beginning of a load.
     pub fn load_begins(&mut self) {
         self.traffic = self.disk.traffic();
     }
 
-    /// The load of the cell called `label` has read and written so much; a warning where the device did much more.
+    /// Compares the device's traffic with that of the load of cell `label`. Returns a warning if the device did much more.
     pub fn load_ended(&self, label: &str, own: Traffic) -> Option<Fact> {
         let all = self.disk.traffic()?.since(self.traffic?);
         let foreign = all.since(own);
-        let what = match (is_much(foreign.read, own), is_much(foreign.written, own)) {
-            (true, true) => format!(
-                "{:.0} MiB read and {:.0} MiB written",
-                foreign.read.as_mib(),
-                foreign.written.as_mib()
-            ),
-            (true, false) => format!("{:.0} MiB read", foreign.read.as_mib()),
-            (false, true) => format!("{:.0} MiB written", foreign.written.as_mib()),
-            (false, false) => return None,
-        };
+        let directions = [(foreign.read, "read"), (foreign.written, "written")];
+        let much = directions.iter().filter(|(bytes, _)| is_much(*bytes, own));
+        let much: Vec<String> =
+            much.map(|(bytes, direction)| format!("{:.0} MiB {direction}", bytes.as_mib())).collect();
+        if much.is_empty() {
+            return None;
+        }
         let text = format!(
-            "{label}: {} served {what} that the load did not ask for, besides its own {:.0} MiB: something \
+            "{label}: {} served {} that the load did not ask for, besides its own {:.0} MiB: something \
              else uses it, or its filesystem does more than it is asked for",
             self.disk.node.display(),
+            much.join(" and "),
             (own.read + own.written).as_mib()
         );
         Some((WARNING.to_owned(), text))
     }
 
-    /// Asks the drive again, and says what it counted in between.
+    /// Reads the counters again, and returns them and their differences as facts.
     pub fn end(self) -> Vec<Fact> {
-        let (after, mut facts) = ask(&self.disk, "after");
+        let (after, mut facts) = read_counters(&self.disk, "after");
         let (Some(before), Some(after)) = (self.before, after) else { return facts };
         let host = after.host_bytes.zip(before.host_bytes).map(|(after, before)| after - before);
         if let Some(host) = host.filter(|host| *host > 0.0) {
@@ -97,11 +94,11 @@ impl Witness {
 }
 
 fn is_much(foreign: Bytes, own: Traffic) -> bool {
-    foreign > LEAST && foreign.get() as f64 > SHARE * (own.read + own.written).get() as f64
+    foreign > IGNORED && foreign.get() as f64 > SHARE * (own.read + own.written).get() as f64
 }
 
-/// What the drive says now, and its logs as they are.
-fn ask(disk: &Disk, when: &str) -> (Option<Reading>, Vec<Fact>) {
+/// Reads the drive's counters. Also returns its complete logs as facts.
+fn read_counters(disk: &Disk, when: &str) -> (Option<Reading>, Vec<Fact>) {
     let mut facts = Vec::new();
     let mut reading: Option<Reading> = None;
     for (number, log) in disk.logs().iter().enumerate() {
@@ -138,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn little_is_bookkeeping_and_much_is_somebody_else() {
+    fn only_large_foreign_traffic_is_reported() {
         let own = Traffic { written: Bytes::gib(1), ..Traffic::default() };
         assert!(!is_much(Bytes::mib(3), own) && !is_much(Bytes::mib(40), own));
         assert!(is_much(Bytes::mib(60), own));
@@ -146,9 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_life_is_that_of_the_drives_own_counters() {
+    fn the_share_of_life_is_computed_from_the_counters_of_the_drive() {
         let reading = Reading { host_bytes: Some(30e12), used_percent: Some(10.0), ..Reading::default() };
-        // 30 TB are 10 %, so 300 TB are all of it.
+        // 30 TB are 10 %, so the rated life is 300 TB.
         let (share, why) = life(&reading, Bytes::new(3_000_000_000_000)).expect("known");
         assert!((share - 0.01).abs() < 1e-12 && why == "10 % used by 30000.0 GB so far", "{share} {why}");
         assert_eq!(life(&Reading { used_percent: Some(0.0), ..reading }, Bytes::gib(1)), None);

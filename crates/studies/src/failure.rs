@@ -1,7 +1,8 @@
-//! Failures as people see them: a message, what is accepted instead, and the kind of failure.
+//! Failures as shown to the user: a message, the accepted input, and the kind of failure.
 //!
-//! Every program reports errors in the same words; the command line prints them in colour and maps kinds to
-//! exit codes, Python raises them. Not here: the errors themselves; each stage has its own.
+//! All programs report errors with the same text. The command line prints them in colour and maps kinds to exit
+//! codes; Python raises them. Matches on errors list every variant, so that the compiler asks for the kind of a new
+//! one. Not here: the errors, which each stage defines.
 
 use crate::advise::{AdviseError, CandidateError, TrialError};
 use crate::bench::LogdiskBenchError;
@@ -28,42 +29,42 @@ use lowtide_report::compare::ThresholdError;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::path::Path;
 
-/// Columns of the text of a failure.
+/// Width of the text of a failure.
 const COLUMNS: usize = 80;
 
-/// Which kind of failure it is.
+/// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It began well, and failed.
+    /// The operation began, and failed.
     Failed,
     /// The input cannot be used.
     BadInput,
-    /// Going on might destroy data.
+    /// The operation is refused because it might destroy data.
     Refused,
-    /// Ended by a signal.
+    /// A signal ended the operation.
     Interrupted,
 }
 
-/// An error on its way to the user.
+/// An error to be shown to the user.
 #[derive(Debug)]
 pub struct Failure {
     kind: Kind,
-    /// What went wrong; never empty.
+    /// The errors; never empty.
     reports: Vec<miette::Report>,
 }
 
 impl Failure {
-    /// Which kind it is.
+    /// The kind of the failure.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// What went wrong, each with its place and what is accepted; at least one.
+    /// The errors, each with its position and the accepted input; at least one.
     pub fn reports(&self) -> &[miette::Report] {
         &self.reports
     }
 
-    /// Everything that went wrong as plain text, each with its line of the file and what is accepted.
+    /// All errors as plain text, each with its line of the file and the accepted input.
     pub fn text(&self) -> String {
         let theme = GraphicalTheme::unicode_nocolor();
         let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(COLUMNS);
@@ -76,12 +77,12 @@ impl Failure {
         lines.join("\n").trim_matches('\n').to_owned()
     }
 
-    /// Bad input that has no place in a file.
+    /// Bad input without a position in a file.
     pub fn usage(message: impl std::fmt::Display, help: impl std::fmt::Display) -> Self {
         Failure::new(Kind::BadInput, miette::miette!(help = help.to_string(), "{message}"))
     }
 
-    /// Something that is not done because it might destroy data.
+    /// A refusal, because the operation might destroy data.
     pub fn refused(message: impl std::fmt::Display, help: impl std::fmt::Display) -> Self {
         Failure::new(Kind::Refused, miette::miette!(help = help.to_string(), "{message}"))
     }
@@ -93,20 +94,20 @@ impl Failure {
     /// A file that could not be written.
     pub fn writing(path: &Path, error: &std::io::Error) -> Self {
         let report = miette::miette!(
-            help = "name another place, or make room: what was measured is in the store",
+            help = "name another file, or make room; the measurements are in the store",
             "{} cannot be written: {error}",
             path.display()
         );
         Failure::new(Kind::Failed, report)
     }
 
-    /// Something that failed while it ran, in words.
+    /// A failure while an operation ran.
     pub fn failed(message: impl std::fmt::Display) -> Self {
         Failure::new(Kind::Failed, miette::miette!("{message}"))
     }
 }
 
-/// The report, or, where it quotes the address of a server with its password, one with the same words without it.
+/// Replaces a report that contains the password of a server by one without the password.
 fn without_passwords(report: miette::Report) -> miette::Report {
     let causes = report.chain().map(ToString::to_string);
     let help = report.help().map(|help| help.to_string());
@@ -125,7 +126,7 @@ fn without_passwords(report: miette::Report) -> miette::Report {
 
 impl From<BadInput> for Failure {
     fn from(error: BadInput) -> Self {
-        // Each with its own line of the file, not as an error and its relatives.
+        // Each problem is a report of its own, with its own line of the file.
         Failure {
             kind: Kind::BadInput,
             reports: error.problems().cloned().map(miette::Report::new).collect(),
@@ -199,12 +200,20 @@ impl From<OpenError> for Failure {
             OpenError::Device(error) => error.into(),
             OpenError::Output(error) => (*error).into(),
             OpenError::Memory { .. } => Failure::failed(error),
-            // Another drive writes to it.
+            // Another drive writes to the file.
             OpenError::Data(SparseFileError::InUse { .. }) => {
                 Failure::new(Kind::Refused, miette::miette!("{error}"))
             }
             OpenError::Data(SparseFileError::Used(error)) => (*error).into(),
-            _ => Failure::new(Kind::BadInput, miette::miette!("{error}")),
+            OpenError::Spec { .. }
+            | OpenError::TooSmall { .. }
+            | OpenError::Name { .. }
+            | OpenError::State { .. }
+            | OpenError::Data(
+                SparseFileError::Open { .. }
+                | SparseFileError::NotAFile { .. }
+                | SparseFileError::Size { .. },
+            ) => Failure::new(Kind::BadInput, miette::miette!("{error}")),
         }
     }
 }
@@ -224,10 +233,20 @@ impl From<ThresholdError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let kind = match error {
-            StoreError::OtherDevice { .. } => Kind::Refused,
             StoreError::Output(error) => return error.into(),
-            _ if error.is_bad_input() => Kind::BadInput,
-            _ => Kind::Failed,
+            StoreError::OtherDevice { .. } => Kind::Refused,
+            StoreError::Sqlite { .. } if error.is_write_protected() => Kind::BadInput,
+            StoreError::Sqlite { .. } | StoreError::Damaged { .. } | StoreError::InUse { .. } => Kind::Failed,
+            StoreError::Missing { .. }
+            | StoreError::NotAStore { .. }
+            | StoreError::NothingToResume { .. }
+            | StoreError::OtherPrecision { .. }
+            | StoreError::NoCampaign { .. }
+            | StoreError::NoBaseline { .. }
+            | StoreError::BaselineExists { .. }
+            | StoreError::IntoItself { .. }
+            | StoreError::AnotherCampaign { .. }
+            | StoreError::BadPart { .. } => Kind::BadInput,
         };
         Failure::new(kind, error.into())
     }
@@ -235,10 +254,20 @@ impl From<StoreError> for Failure {
 
 impl From<OutputError> for Failure {
     fn from(error: OutputError) -> Self {
-        let kind = match () {
-            () if error.is_refusal() => Kind::Refused,
-            () if error.is_failure() => Kind::Failed,
-            () => Kind::BadInput,
+        let kind = match error {
+            OutputError::Store { .. }
+            | OutputError::BesideStore { .. }
+            | OutputError::OfCommand { .. }
+            | OutputError::Device { .. }
+            | OutputError::Elsewhere { .. }
+            | OutputError::Unreadable { .. } => Kind::Refused,
+            OutputError::Write { .. } => Kind::Failed,
+            OutputError::Directory { .. }
+            | OutputError::NotADirectory { .. }
+            | OutputError::NoDirectory { .. }
+            | OutputError::NotWritable { .. }
+            | OutputError::Kind { .. }
+            | OutputError::Exists { .. } => Kind::BadInput,
         };
         Failure::new(kind, error.into())
     }
@@ -249,7 +278,12 @@ impl From<OltpError> for Failure {
         let kind = match error {
             OltpError::Invalid(_) => Kind::BadInput,
             OltpError::Interrupted => Kind::Interrupted,
-            _ => Kind::Failed,
+            OltpError::Missing { .. }
+            | OltpError::Server { .. }
+            | OltpError::Told { .. }
+            | OltpError::Sql { .. }
+            | OltpError::Transaction { .. }
+            | OltpError::Io { .. } => Kind::Failed,
         };
         Failure::new(kind, miette::miette!("{error}"))
     }
@@ -265,49 +299,55 @@ impl From<FitError> for Failure {
     fn from(error: FitError) -> Self {
         match error {
             FitError::Interrupted => Failure::new(Kind::Interrupted, miette::miette!("{error}")),
-            _ => {
-                Failure::usage(error, "docs/guide/fit.md says what is accepted, as `lowtide fit --help` does")
-            }
+            FitError::Read { .. }
+            | FitError::Data(_)
+            | FitError::Like(_)
+            | FitError::Setting(_)
+            | FitError::NoFit(_) => Failure::usage(
+                error,
+                "docs/guide/fit.md and `lowtide fit --help` describe the accepted input",
+            ),
         }
     }
 }
 
-/// Whether going on might destroy data.
-fn is_refusal(error: &HostError) -> bool {
-    matches!(
-        error,
-        HostError::Refused { .. }
-            | HostError::NotOpened { .. }
-            | HostError::Busy { .. }
-            | HostError::InUse { .. }
-    )
-}
-
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
-        let kind = match &error {
-            // What was left could not be undone, because that might destroy data.
-            HostError::NotUndone { source, .. } | HostError::NotDetached { source, .. }
-                if is_refusal(source) =>
-            {
-                Kind::Refused
+        Failure::new(kind_of_host_error(&error), miette::miette!("{error}"))
+    }
+}
+
+fn kind_of_host_error(error: &HostError) -> Kind {
+    match error {
+        // The cleanup was refused because it might destroy data, or failed.
+        HostError::NotUndone { source, .. } | HostError::NotDetached { source, .. } => {
+            match kind_of_host_error(source) {
+                Kind::Refused => Kind::Refused,
+                Kind::Failed | Kind::BadInput | Kind::Interrupted => Kind::Failed,
             }
-            HostError::Refused { .. }
-            | HostError::NotOpened { .. }
-            | HostError::NotOurs { .. }
-            | HostError::BlockDevice { .. }
-            | HostError::AlreadyAttached { .. }
-            | HostError::Busy { .. }
-            | HostError::InUse { .. } => Kind::Refused,
-            HostError::WrongKind { .. }
-            | HostError::Invalid { .. }
-            | HostError::Certificates { .. }
-            | HostError::NotAttached { .. } => Kind::BadInput,
-            HostError::Io { operation: Operation::Inspect | Operation::Open, .. } => Kind::BadInput,
-            HostError::Interrupted { .. } => Kind::Interrupted,
-            _ => Kind::Failed,
-        };
-        Failure::new(kind, miette::miette!("{error}"))
+        }
+        HostError::Refused { .. }
+        | HostError::NotOpened { .. }
+        | HostError::NotOurs { .. }
+        | HostError::BlockDevice { .. }
+        | HostError::AlreadyAttached { .. }
+        | HostError::Busy { .. }
+        | HostError::InUse { .. } => Kind::Refused,
+        HostError::WrongKind { .. }
+        | HostError::Invalid { .. }
+        | HostError::Certificates { .. }
+        | HostError::NotAttached { .. } => Kind::BadInput,
+        HostError::Io { operation: Operation::Inspect | Operation::Open, .. } => Kind::BadInput,
+        HostError::Interrupted { .. } => Kind::Interrupted,
+        HostError::Io { .. }
+        | HostError::TooManyErrors { .. }
+        | HostError::NoSpace { .. }
+        | HostError::Tool { .. }
+        | HostError::NoBlockDevice { .. }
+        | HostError::ServerEnded { .. }
+        | HostError::Hangs { .. }
+        | HostError::NoUring { .. }
+        | HostError::Listen { .. } => Kind::Failed,
     }
 }
 
@@ -329,7 +369,7 @@ impl From<AdviseError> for Failure {
             AdviseError::Candidate(CandidateError::Device(error)) => error.into(),
             AdviseError::Candidate(error) => Failure::usage(
                 &error,
-                "`lowtide devices` lists names; docs/formats.md the keys of a device file",
+                "`lowtide devices` lists the names; docs/formats.md describes device files",
             ),
             AdviseError::Trial(TrialError::Experiment { error, .. }) => error.into(),
             AdviseError::Trial(TrialError::Campaign(error)) => error.into(),
@@ -351,27 +391,24 @@ impl From<CampaignError> for Failure {
 
 impl From<BackingError> for Failure {
     fn from(error: BackingError) -> Failure {
-        match &error {
+        match error {
             BackingError::Full(_) => {
-                Failure::refused(&error, "with `--overwrite` it is, and all it holds is lost")
+                Failure::refused(&error, "`--overwrite` replaces it, and destroys its contents")
             }
-            BackingError::None(_) => Failure::usage(&error, "give `--size` to make one"),
+            BackingError::None(_) => Failure::usage(&error, "`--size` creates it"),
             BackingError::LogDisk(_) => {
-                Failure::refused(&error, "with `--force-signature` all it holds is lost")
+                Failure::refused(&error, "`--force-signature` replaces it, and destroys its contents")
             }
             BackingError::Kind { .. } => Failure::usage(&error, "name a file or a block device"),
-            BackingError::Held(_) => Failure::refused(&error, "end that one first"),
+            BackingError::Held(_) => Failure::refused(&error, "end the other process first"),
             BackingError::Size(_) => Failure::usage(&error, "leave out `--size`"),
             BackingError::NoSerial(_) => {
-                Failure::usage(&error, "leave out `--destroy`; what a file holds takes `--overwrite`")
+                Failure::usage(&error, "leave out `--destroy`; `--overwrite` replaces the contents of a file")
             }
             BackingError::Geometry(_) => Failure::usage(&error, "choose other sizes"),
             BackingError::File { .. } => Failure::failed(&error),
-            BackingError::Device(_) | BackingError::Output(_) => match error {
-                BackingError::Device(error) => error.into(),
-                BackingError::Output(error) => error.into(),
-                _ => unreachable!("it was just that"),
-            },
+            BackingError::Device(error) => error.into(),
+            BackingError::Output(error) => error.into(),
         }
     }
 }
@@ -381,11 +418,17 @@ impl From<LogError> for Failure {
         match &error {
             LogError::Geometry(_) => Failure::usage(&error, "choose other sizes"),
             LogError::Damaged(_) => {
-                let help = "restore a copy; or `lowtide logdisk repair TARGET --accept-old-data` makes it usable, with blocks \
-                            that may read as older data";
+                let help = "restore a copy, or run `lowtide logdisk repair TARGET --accept-old-data`, after which some blocks may \
+                            read as older data";
                 Failure::new(Kind::Failed, miette::miette!(help = help, "{error}"))
             }
-            _ => Failure::failed(&error),
+            LogError::Medium { .. }
+            | LogError::Format(_)
+            | LogError::NoCheckpoint(_)
+            | LogError::Broken
+            | LogError::OutOfRange { .. }
+            | LogError::Unreadable(_)
+            | LogError::Exhausted { .. } => Failure::failed(&error),
         }
     }
 }
@@ -393,8 +436,9 @@ impl From<LogError> for Failure {
 impl From<LogdiskBenchError> for Failure {
     fn from(error: LogdiskBenchError) -> Failure {
         match error {
-            LogdiskBenchError::Backing(BackingError::Output(error)) => error.into(),
-            error => Failure::failed(error),
+            LogdiskBenchError::Log(error) => error.into(),
+            LogdiskBenchError::Backing(error) => error.into(),
+            LogdiskBenchError::File { .. } => Failure::failed(error),
         }
     }
 }

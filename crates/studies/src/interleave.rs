@@ -126,7 +126,7 @@ impl Turns {
             // Refused before anything is written. Each turn takes its target again.
             campaign::check_target(plan)?;
         }
-        let (mut store, begin) = campaign::open(path, resume)?;
+        let mut store = campaign::open(path, resume)?;
         let together =
             (INTERLEAVED.to_owned(), format!("{} from {}", self.names.join(", "), about.started_at));
         let mut begun = Vec::new();
@@ -134,7 +134,7 @@ impl Turns {
             let mut environment = plan.environment();
             environment.push(together.clone());
             let about = About { environment, ..about.clone() };
-            begun.push(begin(&mut store, plan, &about)?);
+            begun.push(campaign::begin(&mut store, plan, &about, resume)?);
         }
         let writer = Writer::start(store, Arc::clone(interrupt));
         let shown = Named::of_each(self.plans.iter().zip(&self.names), progress);
@@ -149,9 +149,9 @@ impl Turns {
                 running.iter().zip(&self.plans).filter_map(move |(r, plan)| Some((r, plan.groups.get(n)?)))
             };
             let groups: Vec<(&Cells<'_>, &Vec<usize>)> = (0..most).flat_map(like).collect();
-            on_all_cores(&groups, |(cells, group)| cells.group(group));
+            on_all_cores(&groups, |(cells, group)| cells.run_group(group));
         } else {
-            self.rounds.iter().flatten().for_each(|(plan, cell)| running[*plan].turn(*cell));
+            self.rounds.iter().flatten().for_each(|(plan, cell)| running[*plan].run_alone(*cell));
         }
         let outcomes = running.into_iter().map(Cells::finish).collect();
         Ok((writer.finish()?, outcomes))

@@ -1,16 +1,16 @@
-//! Cells of databases: a copy of the data set on the target, servers on it, terminals, and everything put away again.
+//! Cells of databases: copies the data set to the target, starts servers, runs terminals, and cleans up.
 //!
-//! Not here: each of these (`prepare::home`, `prepare::data_set`, `load::on_databases`, crate `lowtide-oltp`).
+//! Not here: the individual steps (`prepare::home`, `prepare::data_set`, `load::on_databases`, crate `lowtide-oltp`).
 
-use super::target::CellTarget;
+use super::target::{CellOutcome, CellTarget};
 use super::{Cells, Stage};
 use crate::cell_error::CellError;
 use crate::experiment::Oltp;
-use crate::load::{Ended, on_databases};
+use crate::load::{EachMeasured, Ended, on_databases};
 use crate::plan::{Plan, PlannedCell};
 use crate::prepare::data_set::{self, DataSets};
 use crate::prepare::home::{self, Home, Ready};
-use crate::store::{CellEnd, CellStart, Entry};
+use crate::store::{CellStart, Entry};
 use lowtide_core::{Bytes, Seed};
 use lowtide_engines::Interval;
 use lowtide_engines::tpcc::Scale;
@@ -30,14 +30,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct Databases<'a> {
     home: Box<dyn Home + Send + 'a>,
     sets: DataSets,
-    /// Where logs lie that lie elsewhere than the data, on real targets.
+    /// The directory of logs that are separate from the data, on real targets.
     log: Option<Folder>,
-    /// Sockets, configurations and logs of servers; on a device also the data sets.
+    /// Sockets, configurations and logs of servers; on a device, also the data sets.
     run: Folder,
 }
 
 impl<'a> Databases<'a> {
-    /// Of a plan, if nothing speaks against its target.
+    /// Acquires the target of a plan.
     pub fn of(plan: &'a Plan) -> Result<Self, HostError> {
         let home = home::of(plan)?;
         let log = plan.experiment.load.work.transactions().and_then(|oltp| oltp.log_directory.as_deref());
@@ -48,12 +48,12 @@ impl<'a> Databases<'a> {
         Ok(Databases { home, sets, log, run })
     }
 
-    /// Sockets, configurations and logs of the servers of cells.
+    /// The directory of sockets, configurations and logs of the servers of cells.
     fn run(&self) -> PathBuf {
         self.run.path().join("run")
     }
 
-    /// Prepares the home and the directory for logs; see [`Home::prepare`].
+    /// Prepares an empty directory with the history of the cell; see [`Home::prepare`].
     fn prepare(
         &mut self,
         cell: &PlannedCell,
@@ -67,12 +67,7 @@ impl<'a> Databases<'a> {
 }
 
 impl CellTarget for Databases<'_> {
-    fn measure(
-        &mut self,
-        cells: &Cells<'_>,
-        cell: &PlannedCell,
-        rows: &mut Vec<Row>,
-    ) -> Result<Ended, CellError> {
+    fn measure(&mut self, cells: &Cells<'_>, cell: &PlannedCell, rows: &mut Vec<Row>) -> CellOutcome {
         cells.databases(cell, self, rows)
     }
 
@@ -83,21 +78,21 @@ impl CellTarget for Databases<'_> {
     fn finish(self: Box<Self>) -> (Result<(), HostError>, Vec<Fact>) {
         let Databases { home, sets, log, run } = *self;
         drop(sets);
-        // Each of them goes, whatever becomes of the others.
+        // All three are removed even if one fails.
         let all = [home.finish(), log.map_or(Ok(()), home::remove), home::remove(run)];
         (all.into_iter().collect(), Vec::new())
     }
 }
 
-/// What is known of loaded databases.
+/// Facts about loaded databases.
 struct Loaded {
-    /// Of all their files.
+    /// Total size of the data files.
     bytes: Bytes,
-    /// Rows that break each condition of consistency.
+    /// The number of rows that violate each consistency condition.
     conditions: Vec<(String, i64)>,
 }
 
-/// The databases of a cell; instances of our own are ended when they are dropped.
+/// The databases of a cell. Dropping an instance ends its server.
 #[derive(Default)]
 struct Running {
     instances: Vec<Box<dyn Instance>>,
@@ -118,7 +113,7 @@ impl Running {
 
     fn counters(&self) -> Vec<Counter> {
         let mut sums: Vec<Counter> = Vec::new();
-        // What a database does not tell is missing in a table, no more.
+        // Counters that a database does not report are left out.
         for counter in self.databases.iter().flat_map(|database| database.counters().unwrap_or_default()) {
             match sums.iter_mut().find(|sum| (sum.from, &sum.name) == (counter.from, &counter.name)) {
                 Some(sum) => sum.value += counter.value,
@@ -128,9 +123,9 @@ impl Running {
         sums
     }
 
-    /// What failed, in the words of the server that ended or complained, where one did.
-    fn why(&mut self, seen: OltpError) -> OltpError {
-        instance::why(&mut self.instances, seen)
+    /// The cause of an error: the message of a server that ended or logged an error, or else the error itself.
+    fn cause(&mut self, error: OltpError) -> OltpError {
+        instance::why(&mut self.instances, error)
     }
 }
 
@@ -141,25 +136,25 @@ impl Cells<'_> {
         cell: &PlannedCell,
         databases: &mut Databases<'_>,
         rows: &mut Vec<Row>,
-    ) -> Result<Ended, CellError> {
+    ) -> CellOutcome {
         let oltp = cell.settings.load.work.of_databases();
         self.progress.cell(cell, Stage::Prepare, 0.0, None);
         let outcome = match oltp.servers.is_empty() {
-            true => self.on_our_own(cell, oltp, databases, rows),
-            false => self.on_others(cell, oltp, databases, rows),
+            true => self.on_own_servers(cell, oltp, databases, rows),
+            false => self.on_user_servers(cell, oltp, databases, rows),
         };
-        // Whatever failed then failed because of that.
+        // An interrupt makes other steps fail, so it is reported instead of their errors.
         if self.interrupt.load(Ordering::Relaxed) { Ok(Ended::Interrupted) } else { outcome }
     }
 
-    /// On servers of our own, with a copy of the data set.
-    fn on_our_own(
+    /// Measures a cell on servers that lowtide starts, with a copy of the data set.
+    fn on_own_servers(
         &self,
         cell: &PlannedCell,
         oltp: &Oltp,
         databases: &mut Databases<'_>,
         rows: &mut Vec<Row>,
-    ) -> Result<Ended, CellError> {
+    ) -> CellOutcome {
         let loading = |share: f64| self.progress.cell(cell, Stage::Prepare, share, None);
         let set = databases.sets.get(&cell.settings, oltp, self.data_seed(), self.interrupt, &loading);
         // Its drives have not seen, then, what the next ones go on from.
@@ -187,14 +182,14 @@ impl Cells<'_> {
         outcome
     }
 
-    /// On servers that somebody else runs, with data that are loaded anew.
-    fn on_others(
+    /// Measures a cell on servers of the user, after loading the data.
+    fn on_user_servers(
         &self,
         cell: &PlannedCell,
         oltp: &Oltp,
         databases: &mut Databases<'_>,
         rows: &mut Vec<Row>,
-    ) -> Result<Ended, CellError> {
+    ) -> CellOutcome {
         let ready = databases.prepare(cell, self.plan.cell_seed(cell), self.interrupt)?;
         let mut running = Running::default();
         let mut conditions = Vec::new();
@@ -216,7 +211,7 @@ impl Cells<'_> {
         self.measure(cell, &ready, running, loaded, &mut *databases.home, rows)
     }
 
-    /// All cells of a campaign have the same data.
+    /// The seed of the data, which is the same for all cells of a campaign.
     fn data_seed(&self) -> Seed {
         self.plan.seed.part("data", 0)
     }
@@ -229,7 +224,7 @@ impl Cells<'_> {
         loaded: Loaded,
         home: &mut dyn Home,
         rows: &mut Vec<Row>,
-    ) -> Result<Ended, CellError> {
+    ) -> CellOutcome {
         let load = &cell.settings.load;
         let oltp = load.work.of_databases();
         let (mut last, counters) = home.activity();
@@ -260,7 +255,7 @@ impl Cells<'_> {
         let device = &mut |interval: &Interval| {
             let (now, counters) = home.activity();
             now_used = running.used();
-            // A device that does not answer is asked again in the next interval, which has then both.
+            // If the device does not answer, the next interval includes the traffic of this one.
             let since = now.zip(last).map(|(now, last)| now.since(last)).unwrap_or_default();
             let Traffic { reads, read, writes, written } = since;
             all_written += written;
@@ -276,29 +271,23 @@ impl Cells<'_> {
                 ..Row::default()
             }
         };
-        let each = &mut |measured: crate::store::Measured,
-                         share: f64,
-                         so_far: &dyn Fn() -> lowtide_record::analysis::Verdict| {
-            rows.push(measured.row.clone());
-            self.progress.cell(cell, Stage::Measure, share, Some(&measured.row));
-            self.progress.so_far(cell, so_far);
-            self.sender.send(Entry::Interval(cell.index, Box::new(measured)));
-        };
+        let each: &mut EachMeasured<'_> =
+            &mut |measured, share, so_far| rows.push(self.interval(cell, measured, share, so_far));
         let seed = self.plan.cell_seed(cell).part("load", 0);
         let ended = on_databases(&running.parts(), (load, oltp), context, seed, self.interrupt, device, each);
         home.count(all_written);
-        let (ended, summary, gaps) = ended.map_err(|error| running.why(error))?;
+        let (ended, summary, gaps) = ended.map_err(|error| running.cause(error))?;
         self.gaps(cell, &gaps);
         if let Some(options) = home.mounted() {
-            self.say([("mounted-with".to_owned(), options)]);
+            self.record([("mounted-with".to_owned(), options)]);
         }
         let interrupted = ended == Ended::Interrupted;
-        // A server that is frozen does not answer, and an interrupted cell is measured again.
+        // Counters of an interrupted cell are not needed, and a frozen server would not answer.
         let after = if interrupted { Vec::new() } else { running.counters() };
         let late = home.end()?;
         if !interrupted {
             let warning = |why| (fact::WARNING.to_owned(), format!("{}: {why}", cell.label()));
-            self.say(late.into_iter().map(warning));
+            self.record(late.into_iter().map(warning));
         }
         let mut broken = Vec::new();
         if oltp.check && !interrupted {
@@ -306,7 +295,7 @@ impl Cells<'_> {
                 data_set::add(&mut broken, check::all(part.database, part.scale)?);
                 Ok(())
             });
-            checked.map_err(|error| running.why(error))?;
+            checked.map_err(|error| running.cause(error))?;
         }
         let facts = Facts {
             device_unseen: last.is_none(),
@@ -318,13 +307,10 @@ impl Cells<'_> {
         self.sender.send(Entry::Oltp(cell.index, Box::new(facts)));
         let Running { instances, databases: sessions, .. } = running;
         drop(sessions);
-        // Dropped, a server ends at once: the data of an interrupted cell is thrown away.
+        // Dropping an instance kills its server: the data of an interrupted cell is not needed.
         let stopped = |instance: Box<dyn Instance>| if interrupted { Ok(()) } else { instance.stop() };
         instances.into_iter().try_for_each(stopped)?;
-        if let Ended::Complete(verdict) = &ended {
-            let done = CellEnd::Done { verdict: verdict.clone(), wear: Vec::new() };
-            self.sender.send(Entry::End(cell.index, done));
-        }
+        self.complete(cell, &ended, Vec::new);
         Ok(ended)
     }
 }
@@ -340,7 +326,7 @@ fn start(oltp: &Oltp, places: &[Places], interrupt: &Arc<AtomicBool>) -> Result<
     Ok(running)
 }
 
-/// The conditions of consistency, by the rows that broke them before and after.
+/// The consistency conditions, with the number of rows that violate each before and after the load.
 fn conditions(before: &[(String, i64)], after: &[(String, i64)]) -> Vec<Condition> {
     let of = |list: &[(String, i64)], wanted: &str| {
         list.iter().find(|(name, _)| name == wanted).map(|(_, broken)| *broken)
@@ -367,11 +353,11 @@ fn said(summary: &Summary, servers: Used) -> Totals {
     }
 }
 
-/// What databases, and the kernel for them, counted between two instants.
+/// The differences between two readings of the counters of databases, and the resources their servers used.
 fn difference(before: &[Counter], after: &[Counter], used: Used) -> Vec<Counted> {
     let base = |counter: &Counter| {
-        let same = before.iter().find(|it| (it.from, &it.name) == (counter.from, &counter.name));
-        same.map_or(0.0, |it| it.value)
+        let earlier = before.iter().find(|it| (it.from, &it.name) == (counter.from, &counter.name));
+        earlier.map_or(0.0, |it| it.value)
     };
     let counted = after.iter().map(|counter| Counted {
         from: counter.from.to_owned(),

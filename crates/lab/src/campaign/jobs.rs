@@ -1,6 +1,6 @@
 //! Thread pools for groups of cells that run concurrently.
 //!
-//! Not here: what a group is, and the order of the groups.
+//! Not here: the forming of groups, and their order (`plan`).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,16 +17,16 @@ pub fn on_all_cores<T: Sync>(jobs: &[T], job: impl Fn(&T) + Sync) {
 
 /// Sets how many groups run concurrently, by default one per core. Only the first call has an effect.
 pub fn set_jobs(jobs: usize) {
-    // An error means that the pool exists already; it stays as it is.
+    // An error means that the pool already exists.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global();
 }
 
-/// Runs `what` in a thread pool of its own with `jobs` threads. For programs that run several campaigns, each
-/// with its own number of threads, or that may fork in between.
+/// Runs `f` in a thread pool of its own with `jobs` threads, for programs that run several campaigns with
+/// different numbers of threads, or that fork between campaigns.
 ///
 /// # Panics
-/// If no threads can be started.
-pub fn with_jobs<T: Send>(jobs: usize, what: impl FnOnce() -> T + Send) -> T {
+/// If the threads cannot be started.
+pub fn with_jobs<T: Send>(jobs: usize, f: impl FnOnce() -> T + Send) -> T {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
-    pool.expect("a machine has threads").install(what)
+    pool.expect("threads can be started").install(f)
 }

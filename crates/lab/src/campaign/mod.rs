@@ -1,9 +1,8 @@
-//! Running a campaign: every group of the plan, cell after cell, into the store.
+//! Runs campaigns: measures every group of a plan, cell after cell, and stores the results.
 //!
-//! Groups on simulated devices run on all cores; on the host there is one group. A cell that fails fails the
-//! cells after it in its group, whose history would be another, and no others. Cells of rounds that are not needed
-//! ([`Rounds`]) are left out, and taken out of the store. Not here: what is shown while it runs; [`Progress`] hears
-//! of it.
+//! Groups on simulated devices run on all cores; on the host there is one group. If a cell on a model fails,
+//! the later cells of its group fail too, because their history is missing. Cells of unneeded rounds
+//! ([`Rounds`]) are skipped, and removed from the store. Not here: the display, which receives [`Progress`].
 
 mod databases;
 mod jobs;
@@ -19,44 +18,44 @@ use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::rounds::Rounds;
 use crate::store::{About, CellEnd, Entry, Measured, Sender, Store, StoreError, Writer};
 pub use jobs::{on_all_cores, set_jobs, with_jobs};
+use lowtide_core::Nanos;
 use lowtide_core::measure::Gap;
-use lowtide_core::{Interval, Nanos};
 use lowtide_files::output::{self, CommandFiles, OutputError, Role};
 use lowtide_host::HostError;
 use lowtide_host::target::TargetSpec;
 use lowtide_record::analysis::Verdict;
 use lowtide_record::fact::{self, Fact};
-use lowtide_record::{Campaign, Predicted, Row};
+use lowtide_record::{Predicted, Row};
 pub use named::Named;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use target::{CellTarget, HeldTarget};
 
-/// Hears how a campaign goes, from any thread.
+/// Receives the progress of a campaign, on any thread.
 pub trait Progress: Sync {
-    /// A cell is being prepared or measured; `share` of it is done, 0 to 1.
+    /// A cell is being prepared or measured. `share`, 0 to 1, is complete; `last` is the last interval.
     fn cell(&self, cell: &PlannedCell, stage: Stage, share: f64, last: Option<&Row>);
-    /// A cell ended: measured (`None`), or failed for a reason.
+    /// A cell was measured (`None`), or failed for a reason.
     fn ended(&self, cell: &PlannedCell, failure: Option<&str>);
-    /// A cell has occupied its device so long, preparation included.
+    /// A cell occupied its device for `took`, preparation included.
     fn took(&self, _cell: &PlannedCell, _took: Nanos) {}
-    /// So many cells will not be measured: their step was steady before their round, or their level is known without.
+    /// `cells` cells will not be measured: their step was steady before their round, or their level is predicted.
     fn spared(&self, _cells: usize) {}
-    /// Something the user should know.
+    /// A note for the user.
     fn note(&self, text: &str);
-    /// A campaign is in the store, under this number.
+    /// A campaign was added to the store under this number, or resumed.
     fn begun(&self, _campaign: i64) {}
-    /// A cell that is being measured can be judged by what there is of it so far; that takes a while, so not too often.
+    /// `judge` computes the verdict on the intervals measured so far. It is slow, so call it rarely.
     fn so_far(&self, _cell: &PlannedCell, _judge: &dyn Fn() -> Verdict) {}
-    /// What a cell came to, before it ends.
+    /// The verdict on a cell, before [`Progress::ended`].
     fn judged(&self, _cell: &PlannedCell, _verdict: &Verdict) {}
 }
 
-/// What is happening to a cell.
+/// The stage of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// It is measured already, and done again for the history of the cells after it.
+    /// It was measured in an earlier run, and runs again for the history of later cells.
     Replay,
     /// Its target is being prepared.
     Prepare,
@@ -64,7 +63,7 @@ pub enum Stage {
     Measure,
 }
 
-/// How a campaign ended.
+/// The outcome of a campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Its number in the store.
@@ -75,14 +74,14 @@ pub struct Outcome {
     pub interrupted: bool,
 }
 
-/// What cannot be helped: the store, or a target that is refused.
+/// An error that ends a campaign.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum CampaignError {
     /// The store failed.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Store(#[from] StoreError),
-    /// Something would be lost.
+    /// The store or the file under test may not be written.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Output(#[from] OutputError),
@@ -91,12 +90,12 @@ pub enum CampaignError {
     Target(#[from] HostError),
 }
 
-/// Runs a plan into the store at `path`, which is made where there is none; with `resume`, goes on with the last
+/// Runs a plan and stores the results at `path`, in a new store if there is none. With `resume`, continues the last
 /// campaign of the same plan.
 ///
 /// # Errors
-/// [`CampaignError`] where the store fails or the target is refused. A target that is refused leaves no store;
-/// what was committed stays.
+/// [`CampaignError`] if the store fails or the target is refused. If the target is refused, no store is created;
+/// committed results stay.
 pub fn run(
     plan: &Plan,
     path: &Path,
@@ -106,18 +105,18 @@ pub fn run(
     progress: &dyn Progress,
 ) -> Result<(Store, Outcome), CampaignError> {
     let running = Running::begin(plan, path, about, resume, interrupt, progress)?;
-    on_all_cores(&plan.groups, |group| running.group(group));
+    on_all_cores(&plan.groups, |group| running.run_group(group));
     Ok(running.finish()?)
 }
 
-/// A campaign that has begun, with a store of its own. Its groups may be run from several threads.
+/// A running campaign with a store of its own. Its groups may run on several threads.
 pub struct Running<'a> {
     cells: Cells<'a>,
     writer: Writer,
 }
 
 impl<'a> Running<'a> {
-    /// Begins, or goes on with, a campaign; see [`run`].
+    /// Begins or resumes a campaign; see [`run`].
     pub fn begin(
         plan: &'a Plan,
         path: &Path,
@@ -126,43 +125,25 @@ impl<'a> Running<'a> {
         interrupt: &'a Arc<AtomicBool>,
         progress: &'a dyn Progress,
     ) -> Result<Self, CampaignError> {
-        // Refused before anything is written, the store included.
+        // The target is refused before the store is created.
         check_outputs(plan, path)?;
-        let held = target::take(plan)?;
-        let (mut store, begin) = open(path, resume)?;
-        let begun = begin(&mut store, plan, about)?;
+        let held = target::acquire(plan)?;
+        let mut store = open(path, resume)?;
+        let begun = begin(&mut store, plan, about, resume)?;
         Ok(Running::with(store, begun, held, plan, interrupt, progress))
     }
 
-    /// Begins a campaign on models in a store that nobody keeps.
+    /// Begins a campaign on models in a temporary store in memory.
     pub fn in_memory(
         plan: &'a Plan,
         about: &About,
         interrupt: &'a Arc<AtomicBool>,
         progress: &'a dyn Progress,
     ) -> Result<Self, CampaignError> {
-        let held = target::take(plan)?;
+        let held = target::acquire(plan)?;
         let mut store = Store::in_memory()?;
-        let begun = begin_new(&mut store, plan, about)?;
+        let begun = begin(&mut store, plan, about, false)?;
         Ok(Running::with(store, begun, held, plan, interrupt, progress))
-    }
-
-    /// Begins, or goes on with, a campaign whose cells are chosen one by one. With it, what was measured before.
-    pub fn begin_knowing(
-        plan: &'a Plan,
-        path: &Path,
-        about: &About,
-        resume: bool,
-        interrupt: &'a Arc<AtomicBool>,
-        progress: &'a dyn Progress,
-    ) -> Result<(Self, Campaign), CampaignError> {
-        // Refused before anything is written, the store included.
-        check_outputs(plan, path)?;
-        let held = target::take(plan)?;
-        let (mut store, begin) = open(path, resume)?;
-        let begun = begin(&mut store, plan, about)?;
-        let known = store.load(begun.campaign)?;
-        Ok((Running::with(store, begun, held, plan, interrupt, progress), known))
     }
 
     fn with(
@@ -176,11 +157,11 @@ impl<'a> Running<'a> {
         let writer = Writer::start(store, Arc::clone(interrupt));
         let sender = writer.sender(begun.campaign);
         let cells = Cells::new(plan, begun, interrupt, progress, sender);
-        *cells.held.lock().expect("nobody else has it yet") = held;
+        *cells.held.lock().expect("no other thread has it yet") = held;
         Running { cells, writer }
     }
 
-    /// Waits until everything is in the store.
+    /// Waits until all results are committed.
     pub fn finish(self) -> Result<(Store, Outcome), StoreError> {
         let Running { cells, writer } = self;
         let outcome = cells.finish();
@@ -188,72 +169,62 @@ impl<'a> Running<'a> {
     }
 
     /// Runs the cells of a group in order.
-    pub fn group(&self, group: &[usize]) {
-        self.cells.group(group);
+    pub fn run_group(&self, group: &[usize]) {
+        self.cells.run_group(group);
     }
 
-    /// Runs cells that `choose` gives its argument one after the other, unless they were measured before, on a target of the host that is
-    /// held meanwhile.
-    pub fn chosen(&self, choose: impl FnOnce(&mut dyn FnMut(usize))) {
-        self.cells.chosen(choose);
+    /// Runs the cells that `choose` passes to its argument, in that order, on one target. Cells that were measured before are
+    /// skipped.
+    pub fn run_chosen(&self, choose: impl FnOnce(&mut dyn FnMut(usize))) {
+        self.cells.run_chosen(choose);
     }
 
-    /// Leaves cells out whose levels are known without, and keeps a fact about that.
+    /// Skips cells whose levels are predicted, and records a fact about them.
     pub fn predict(&self, cells: &[(u32, Predicted)], fact: Fact) {
         self.cells.progress.spared(cells.len());
         cells.iter().for_each(|(cell, predicted)| {
             self.cells.sender.send(Entry::Predicted(*cell, *predicted));
         });
-        self.cells.say([fact]);
+        self.cells.record([fact]);
     }
 
-    /// Whether it runs in virtual time.
+    /// Number of the campaign in the store.
+    pub fn campaign(&self) -> i64 {
+        self.cells.campaign
+    }
+
+    /// Whether the campaign runs in virtual time.
     pub fn is_simulated(&self) -> bool {
         self.cells.plan.target.is_simulated()
     }
 }
 
-/// A campaign that has begun in a store.
+/// The state in a store of a campaign that begins or resumes.
 pub struct Begun {
-    /// Its number.
+    /// Number of the campaign.
     pub campaign: i64,
-    /// Which of its cells are done.
+    /// For each cell, whether it is done.
     done: Vec<bool>,
     rounds: Rounds,
-    /// Cells that are not needed, by what is done.
-    spared: Vec<u32>,
+    /// Cells that the done cells make unneeded.
+    unneeded: Vec<u32>,
 }
 
-impl Begun {
-    fn new(store: &Store, plan: &Plan, (campaign, done): (i64, Vec<bool>)) -> Result<Begun, StoreError> {
-        let (mut rounds, mut spared) = (Rounds::new(plan), Vec::new());
-        for cell in plan.cells.iter().filter(|cell| done[cell.index as usize]) {
-            if rounds.tracks(cell.index) {
-                spared.extend(rounds.measured(cell, &store.rows(campaign, cell.index)?));
-            }
-        }
-        Ok(Begun { campaign, done, rounds, spared })
-    }
-}
-
-/// How a campaign begins in a store.
-pub type Begin = fn(&mut Store, &Plan, &About) -> Result<Begun, StoreError>;
-
-/// What is made where a plan says that a file is under test.
+/// The role of the file under test in error messages.
 const FILE_UNDER_TEST: Role = Role::new("the file under test", "--target file:PATH");
 
 /// Checks that the target of a plan can be used now.
 ///
 /// # Errors
-/// [`HostError`] with the objections.
+/// [`HostError`] with the reasons for which it is refused.
 pub fn check_target(plan: &Plan) -> Result<(), HostError> {
-    target::take(plan).map(drop)
+    target::acquire(plan).map(drop)
 }
 
-/// Refuses a store that would be a file of the plan, and a file under test that would be one of a store.
+/// Checks that neither the store nor the file under test would overwrite a file that is still needed.
 ///
 /// # Errors
-/// [`OutputError`].
+/// [`OutputError`] if the store is a file of the plan, or the file under test belongs to a store.
 pub fn check_outputs(plan: &Plan, path: &Path) -> Result<(), OutputError> {
     output::store(path, &plan.files())?;
     match &plan.target {
@@ -266,25 +237,33 @@ pub fn check_outputs(plan: &Plan, path: &Path) -> Result<(), OutputError> {
     }
 }
 
-/// Opens the store at `path` for new campaigns, or to go on with those that are there.
-pub fn open(path: &Path, resume: bool) -> Result<(Store, Begin), StoreError> {
-    let begin: Begin = if resume {
-        |store, plan, _| {
-            let found = store.resume(plan)?;
-            Begun::new(store, plan, found)
-        }
-    } else {
-        begin_new
+/// Opens the store at `path` for [`begin`].
+///
+/// # Errors
+/// As [`Store::open`]; with `resume`, as [`Store::open_to_resume`].
+pub fn open(path: &Path, resume: bool) -> Result<Store, StoreError> {
+    if resume { Store::open_to_resume(path) } else { Store::open(path) }
+}
+
+/// Begins a campaign in a store. With `resume`, continues the last campaign of the same plan.
+///
+/// # Errors
+/// As [`Store::begin`]; with `resume`, as [`Store::resume`].
+pub fn begin(store: &mut Store, plan: &Plan, about: &About, resume: bool) -> Result<Begun, StoreError> {
+    let (campaign, done) = match resume {
+        true => store.resume(plan)?,
+        false => (store.begin(plan, about)?, vec![false; plan.cells.len()]),
     };
-    Ok((if resume { Store::open_to_resume(path)? } else { Store::open(path)? }, begin))
+    let (mut rounds, mut unneeded) = (Rounds::new(plan), Vec::new());
+    for cell in plan.cells.iter().filter(|cell| done[cell.index as usize]) {
+        if rounds.tracks(cell.index) {
+            unneeded.extend(rounds.measured(cell, &store.rows(campaign, cell.index)?));
+        }
+    }
+    Ok(Begun { campaign, done, rounds, unneeded })
 }
 
-fn begin_new(store: &mut Store, plan: &Plan, about: &About) -> Result<Begun, StoreError> {
-    let campaign = store.begin(plan, about)?;
-    Begun::new(store, plan, (campaign, vec![false; plan.cells.len()]))
-}
-
-/// The cells of a campaign that has begun.
+/// The cells of a running campaign.
 pub struct Cells<'a> {
     plan: &'a Plan,
     campaign: i64,
@@ -293,13 +272,13 @@ pub struct Cells<'a> {
     interrupt: &'a Arc<AtomicBool>,
     progress: &'a dyn Progress,
     sender: Sender,
-    /// The target where it is of the host; its cells are one group, which takes it.
+    /// The target, if it is on the host. All cells are then one group, which takes it.
     held: Mutex<Option<HeldTarget<'a>>>,
     failed: AtomicU32,
 }
 
 impl<'a> Cells<'a> {
-    /// The cells of a plan, some of which may be measured already.
+    /// The cells of a plan. Cells that an earlier run measured are done.
     pub fn new(
         plan: &'a Plan,
         begun: Begun,
@@ -307,101 +286,78 @@ impl<'a> Cells<'a> {
         progress: &'a dyn Progress,
         sender: Sender,
     ) -> Self {
-        let Begun { campaign, done, rounds, spared } = begun;
+        let Begun { campaign, done, rounds, unneeded } = begun;
         progress.begun(campaign);
         plan.ignored().iter().for_each(|line| progress.note(line));
         let (rounds, held, failed) = (Mutex::new(rounds), Mutex::new(None), AtomicU32::new(0));
         let cells = Cells { plan, campaign, done, rounds, interrupt, progress, sender, held, failed };
-        cells.spare(spared);
+        cells.skip(unneeded);
         cells
     }
 
-    /// How it ended.
+    /// The outcome, after all cells have run.
     pub fn finish(self) -> Outcome {
         let interrupted = self.interrupt.load(Ordering::Relaxed);
         Outcome { campaign: self.campaign, failed: self.failed.into_inner(), interrupted }
     }
 
-    /// Runs one cell on a target of the host, which is taken for it alone.
-    pub fn turn(&self, index: usize) {
+    /// Runs one cell on the host, and holds the target only for this cell.
+    pub fn run_alone(&self, index: usize) {
         if self.done[index] || !self.needs(index) || self.interrupt.load(Ordering::Relaxed) {
             return;
         }
-        match target::take(self.plan) {
+        match target::acquire(self.plan) {
             Ok(held) => {
                 *self.held.lock().expect("nobody panics while holding it") = held;
-                self.group(&[index]);
+                self.run_group(&[index]);
             }
             Err(error) => {
-                self.failed.fetch_add(1, Ordering::Relaxed);
                 self.fail(&self.plan.cells[index], &error.into());
             }
         }
     }
 
     /// Runs the cells of a group in order.
-    pub fn group(&self, group: &[usize]) {
-        let failed = self.cells(group);
-        self.failed.fetch_add(failed, Ordering::Relaxed);
-    }
-
-    /// Runs the cells of a group in order; how many failed.
-    fn cells(&self, group: &[usize]) -> u32 {
-        // Cells after the last one to measure need not be done again.
+    pub fn run_group(&self, group: &[usize]) {
+        // Cells after the last one to measure need not run again.
         let Some(last) = group.iter().rposition(|&index| !self.done[index] && self.needs(index)) else {
-            return 0;
+            return;
         };
         let mut target = self.target();
-        let mut failed = 0;
         let mut broken = None;
         for &index in &group[..=last] {
-            if self.interrupt.load(Ordering::Relaxed) {
-                break;
-            }
-            match self.one(index, &mut *target, &mut broken) {
-                Ok(()) => {}
-                Err(Stopped::Failed) => failed += 1,
-                Err(Stopped::Interrupted) => break,
-            }
+            self.run_cell(index, &mut *target, &mut broken);
         }
-        failed + self.finish_target(target)
+        self.finish_target(target);
     }
 
-    /// Runs cells that are chosen one after the other; see [`Running::chosen`].
-    fn chosen(&self, choose: impl FnOnce(&mut dyn FnMut(usize))) {
-        let (mut target, mut failed) = (self.target(), 0);
-        choose(&mut |index| {
-            if !self.interrupt.load(Ordering::Relaxed) {
-                let ended = self.one(index, &mut *target, &mut None);
-                failed += u32::from(matches!(ended, Err(Stopped::Failed)));
-            }
-        });
-        failed += self.finish_target(target);
-        self.failed.fetch_add(failed, Ordering::Relaxed);
+    /// Runs cells that are chosen one after the other; see [`Running::run_chosen`].
+    fn run_chosen(&self, choose: impl FnOnce(&mut dyn FnMut(usize))) {
+        let mut target = self.target();
+        choose(&mut |index| self.run_cell(index, &mut *target, &mut None));
+        self.finish_target(target);
     }
 
-    /// The target of the next cells: the one that is held, or models.
+    /// The target of the next cells: the held target, or models.
     fn target(&self) -> Box<dyn CellTarget + 'a> {
         let held = self.held.lock().expect("nobody panics while holding it").take();
         let Some(mut target) = held else { return target::models(self.plan) };
-        self.say(target.begin());
+        self.record(target.begin());
         target
     }
 
-    /// Runs one cell, unless it is already measured or not needed. `broken` is the number of the failed cell that left this one
-    /// without its history; a cell on a model that fails sets it for the cells after it.
-    fn one(
-        &self,
-        index: usize,
-        target: &mut dyn CellTarget,
-        broken: &mut Option<u32>,
-    ) -> Result<(), Stopped> {
+    /// Runs one cell, unless it is already measured or not needed, or the user has interrupted the campaign. `broken` is the
+    /// number of the failed cell that left this one without its history; a failed cell on a model sets it for later cells.
+    fn run_cell(&self, index: usize, target: &mut dyn CellTarget, broken: &mut Option<u32>) {
+        if self.interrupt.load(Ordering::Relaxed) {
+            return;
+        }
         let cell = &self.plan.cells[index];
         if !self.needs(index) || (self.done[index] && !self.plan.target.is_simulated()) {
             if self.done[index] {
                 target.skip(cell);
             }
-            return Ok(());
+            return;
         }
         let mut rows = Vec::new();
         let outcome = match *broken {
@@ -409,61 +365,59 @@ impl<'a> Cells<'a> {
             None => target.measure(self, cell, &mut rows),
         };
         match outcome {
-            Ok(Ended::Interrupted) => Err(Stopped::Interrupted),
+            Ok(Ended::Interrupted) => {}
             Ok(Ended::Complete(verdict)) => {
                 self.progress.judged(cell, &verdict);
                 self.progress.ended(cell, None);
-                let spared = self.rounds().measured(cell, &rows);
-                self.spare(spared);
-                Ok(())
+                let unneeded = self.rounds().measured(cell, &rows);
+                self.skip(unneeded);
             }
             Err(error) => {
                 self.fail(cell, &error);
                 if self.plan.target.is_simulated() {
                     *broken = Some(cell.index);
                 }
-                Err(Stopped::Failed)
             }
         }
     }
 
-    /// Releases the target and returns how many steps of that failed.
-    fn finish_target(&self, target: Box<dyn CellTarget + 'a>) -> u32 {
+    /// Releases the target. An error counts as a failed cell.
+    fn finish_target(&self, target: Box<dyn CellTarget + 'a>) {
         let (finished, facts) = target.finish();
-        let failed = u32::from(finished.is_err());
         if let Err(error) = finished {
-            // Nothing that was measured is wrong, but the device is not as it was.
-            self.say([(fact::WARNING.to_owned(), error.to_string())]);
+            // The measurements are valid, but the device was not restored.
+            self.record([(fact::WARNING.to_owned(), error.to_string())]);
+            self.failed.fetch_add(1, Ordering::Relaxed);
         }
-        self.say(facts);
-        failed
+        self.record(facts);
     }
 
     fn rounds(&self) -> MutexGuard<'_, Rounds> {
         self.rounds.lock().expect("nobody panics while holding it")
     }
 
-    /// Whether a cell is to be measured, as far as is known by now.
+    /// Whether a cell is needed, given the cells measured so far.
     fn needs(&self, index: usize) -> bool {
         self.rounds().needs(&self.plan.cells[index])
     }
 
-    /// Leaves out cells that are not needed.
-    fn spare(&self, cells: Vec<u32>) {
+    /// Skips unneeded cells.
+    fn skip(&self, cells: Vec<u32>) {
         if !cells.is_empty() {
             self.progress.spared(cells.len());
-            self.sender.send(Entry::Spared(cells));
+            self.sender.send(Entry::Unneeded(cells));
         }
     }
 
     fn fail(&self, cell: &PlannedCell, error: &CellError) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
         let reason = error.to_string();
         self.progress.ended(cell, Some(&reason));
         self.sender.send(Entry::End(cell.index, CellEnd::Failed(reason)));
     }
 
-    /// Keeps facts about the machine and the target; the user hears of those that warn.
-    fn say(&self, facts: impl IntoIterator<Item = Fact>) {
+    /// Records facts about the machine and the target, and shows warnings to the user.
+    fn record(&self, facts: impl IntoIterator<Item = Fact>) {
         for (name, value) in facts {
             if name == fact::WARNING {
                 self.progress.note(&format!("warning: {value}"));
@@ -472,13 +426,13 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// A cell has occupied its device so long.
+    /// Records how long a cell occupied its device.
     fn took(&self, cell: &PlannedCell, took: Nanos) {
         self.progress.took(cell, took);
         self.sender.send(Entry::Took(cell.index, took));
     }
 
-    /// Keeps the gaps in which lowtide did not run, and says so.
+    /// Records the gaps during which lowtide did not run, and warns the user.
     fn gaps(&self, cell: &PlannedCell, gaps: &[Gap]) {
         for gap in gaps {
             self.progress.note(&format!("warning: {}: {}", cell.label(), lowtide_record::gap_in_words(gap)));
@@ -486,48 +440,38 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// Whether a cell was measured before, and is run again for the sake of what comes after it.
+    /// Whether a cell was measured in an earlier run, and runs only for the history of later cells.
     fn is_replay(&self, cell: &PlannedCell) -> bool {
         self.done[cell.index as usize]
     }
 
-    /// The stage that the user hears of.
+    /// The stage to report.
     fn stage(&self, cell: &PlannedCell, stage: Stage) -> Stage {
         if self.is_replay(cell) { Stage::Replay } else { stage }
     }
 
+    /// Reports an interval, and stores it unless it belongs to a replay.
     fn interval(
         &self,
         cell: &PlannedCell,
-        stage: Stage,
-        interval: &Interval,
-        share: f64,
-        so_far: &dyn Fn() -> Verdict,
-    ) -> Row {
-        self.measured(cell, stage, Measured::of(interval), share, so_far)
-    }
-
-    /// Keeps what an interval gave, and lets the user see it.
-    fn measured(
-        &self,
-        cell: &PlannedCell,
-        stage: Stage,
         measured: Measured,
         share: f64,
         so_far: &dyn Fn() -> Verdict,
     ) -> Row {
         let row = measured.row.clone();
-        self.progress.cell(cell, stage, share, Some(&measured.row));
+        self.progress.cell(cell, self.stage(cell, Stage::Measure), share, Some(&row));
         self.progress.so_far(cell, so_far);
-        if stage == Stage::Measure {
+        if !self.is_replay(cell) {
             self.sender.send(Entry::Interval(cell.index, Box::new(measured)));
         }
         row
     }
-}
 
-/// Why a cell was not measured to its end.
-enum Stopped {
-    Failed,
-    Interrupted,
+    /// Stores the verdict of a cell, unless the cell was interrupted or belongs to a replay.
+    fn complete(&self, cell: &PlannedCell, ended: &Ended, wear: impl FnOnce() -> Vec<(u64, u64)>) {
+        if let (Ended::Complete(verdict), false) = (ended, self.is_replay(cell)) {
+            let end = CellEnd::Done { verdict: verdict.clone(), wear: wear() };
+            self.sender.send(Entry::End(cell.index, end));
+        }
+    }
 }

@@ -2,16 +2,15 @@
 //!
 //! Not here: the engine (`lowtide_engines::model`) and the history of the drive (`prepare`).
 
-use super::simulated::Models;
-use super::target::CellTarget;
-use super::{Cells, Stage};
+use super::Cells;
+use super::simulated::{Models, wear};
+use super::target::{CellOutcome, CellTarget};
 use crate::cell_error::CellError;
-use crate::load::{Ended, on_model};
+use crate::load::{EachMeasured, on_model};
 use crate::plan::PlannedCell;
 use crate::store::Entry;
 use lowtide_core::{Bytes, DeviceError};
 use lowtide_engines::model::{self, ModelSettings};
-use lowtide_record::analysis::Verdict;
 use lowtide_record::{MODELLED, Oltp as Facts, Row};
 
 /// Modelled databases on models of drives.
@@ -20,21 +19,15 @@ pub(super) struct ModelledDatabases<'a> {
 }
 
 impl CellTarget for ModelledDatabases<'_> {
-    /// Measures a cell, or only gives the drive its history again where it was measured before.
-    fn measure(
-        &mut self,
-        cells: &Cells<'_>,
-        cell: &PlannedCell,
-        rows: &mut Vec<Row>,
-    ) -> Result<Ended, CellError> {
+    fn measure(&mut self, cells: &Cells<'_>, cell: &PlannedCell, rows: &mut Vec<Row>) -> CellOutcome {
         let devices = self.models.devices;
         let load = &cell.settings.load;
         let oltp = load.work.of_databases();
-        let settings = ModelSettings::of(&oltp.settings).expect("the plan checked them");
+        let settings = ModelSettings::of(&oltp.settings).expect("the plan checked the settings");
         let seed = cells.plan.cell_seed(cell);
         let history = self.models.history(cells, cell);
         let prepared = history.prepare(cell, seed)?;
-        // A log of its own begins on a drive that is as new.
+        // A separate log device starts without a history.
         let mut log = oltp.log_device.as_ref().map(|name| {
             devices[name].spec.build(seed.part("log", 0)).expect("the plan validated the description")
         });
@@ -51,16 +44,15 @@ impl CellTarget for ModelledDatabases<'_> {
             cells.sender.send(Entry::Oltp(cell.index, Box::new(facts)));
         }
         cells.starts(cell, &prepared);
-        let each = &mut |measured, share: f64, so_far: &dyn Fn() -> Verdict| {
-            rows.push(cells.measured(cell, cells.stage(cell, Stage::Measure), measured, share, so_far));
-        };
+        let each: &mut EachMeasured<'_> =
+            &mut |measured, share, so_far| rows.push(cells.interval(cell, measured, share, so_far));
         let seed = seed.part("load", 0);
         let ended = on_model(prepared, log.as_mut(), (load, oltp), &settings, seed, cells.interrupt, each);
         let ended = ended.map_err(|error| match error {
             DeviceError::OutOfRange { capacity, .. } => CellError::Outgrown(Bytes::new(capacity)),
             other => CellError::Device(other),
         })?;
-        cells.ends(cell, &ended, history);
+        cells.complete(cell, &ended, || wear(history));
         Ok(ended)
     }
 }

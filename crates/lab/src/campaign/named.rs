@@ -1,6 +1,6 @@
-//! Progress of several plans that run side by side: whose cell it is that something is told of.
+//! Progress of plans that run concurrently: gives every cell a unique number and the name of its plan.
 //!
-//! Not here: how it is shown.
+//! Not here: the display.
 
 use super::{Progress, Stage};
 use crate::plan::{Plan, PlannedCell};
@@ -8,14 +8,14 @@ use lowtide_core::Nanos;
 use lowtide_record::Row;
 use lowtide_record::analysis::Verdict;
 
-/// Tells of a plan's cells by names and numbers that no other plan's cells have.
+/// Reports the cells of a plan under numbers and names that are unique among all plans.
 pub struct Named<'a> {
     inner: &'a dyn Progress,
     cells: Vec<PlannedCell>,
 }
 
 impl<'a> Named<'a> {
-    /// What hears of each plan's cells, and says whose they are, by the name of each plan.
+    /// The reporters for plans with these names, in order.
     pub fn of_each<'p>(
         plans: impl IntoIterator<Item = (&'p Plan, &'p String)>,
         progress: &'a dyn Progress,
@@ -73,32 +73,32 @@ mod tests {
     use std::sync::Mutex;
 
     #[derive(Default)]
-    struct Heard(Mutex<Vec<(u32, String)>>);
+    struct Recorded(Mutex<Vec<(u32, String)>>);
 
-    impl Progress for Heard {
+    impl Progress for Recorded {
         fn cell(&self, cell: &PlannedCell, _: Stage, _: f64, _: Option<&Row>) {
-            self.0.lock().expect("alone").push((cell.index, cell.label()));
+            self.0.lock().expect("no other thread has it").push((cell.index, cell.label()));
         }
         fn ended(&self, _: &PlannedCell, _: Option<&str>) {}
         fn note(&self, _: &str) {}
     }
 
     #[test]
-    fn cells_of_plans_side_by_side_are_not_taken_for_one_another() {
+    fn cells_of_concurrent_plans_have_unique_numbers_and_names() {
         let text = "name = \"x\"\ntitle = \"x\"\nquestion = \"?\"\n[target]\ndevice = \"intel-320-160gb\"\n\
                     [workload]\npattern = \"random-write\"\nblock = \"16KiB\"\nduration = \"1s\"\n[sweep]\nutilisation = [0.1, 0.2]\n";
         let plan = || {
-            let experiment = Experiment::parse("x.toml", text, &[]).expect("it is valid");
-            Plan::new(experiment, Seed::new(1), 64).expect("it can be planned")
+            let experiment = Experiment::parse("x.toml", text, &[]).expect("valid");
+            Plan::new(experiment, Seed::new(1), 64).expect("plans")
         };
         let (plans, names) = ([plan(), plan()], ["first".to_owned(), "second".to_owned()]);
-        let heard = Heard::default();
-        let named = Named::of_each(plans.iter().zip(&names), &heard);
+        let recorded = Recorded::default();
+        let named = Named::of_each(plans.iter().zip(&names), &recorded);
         for (plan, named) in plans.iter().zip(&named) {
             plan.cells.iter().for_each(|cell| named.cell(cell, Stage::Measure, 0.5, None));
         }
-        let heard = heard.0.into_inner().expect("alone");
-        assert_eq!(heard.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0, 1, 2, 3]);
-        assert!(heard[1].1.contains("first") && heard[2].1.contains("second"), "{heard:?}");
+        let recorded = recorded.0.into_inner().expect("no other thread has it");
+        assert_eq!(recorded.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert!(recorded[1].1.contains("first") && recorded[2].1.contains("second"), "{recorded:?}");
     }
 }

@@ -2,20 +2,18 @@
 //!
 //! Not here: cells of databases (`databases`).
 
-use super::target::CellTarget;
+use super::target::{CellOutcome, CellTarget};
 use super::{Cells, Stage};
-use crate::cell_error::CellError;
 use crate::experiment::Precondition;
 use crate::load::{Each, Ended, on_host};
 use crate::plan::PlannedCell;
 use crate::prepare::{HostTarget, PreparedHost};
-use crate::store::{CellEnd, CellStart, Entry};
+use crate::store::{CellStart, Entry, Measured};
 use crate::witness::Witness;
 use lowtide_core::measure::Cause;
 use lowtide_core::{Bytes, Nanos, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
-use lowtide_host::engine::EngineChoice;
 use lowtide_record::Row;
 use lowtide_record::fact::Fact;
 use std::collections::BTreeSet;
@@ -46,12 +44,7 @@ impl CellTarget for OnHost<'_> {
         facts.unwrap_or_default()
     }
 
-    fn measure(
-        &mut self,
-        cells: &Cells<'_>,
-        cell: &PlannedCell,
-        rows: &mut Vec<Row>,
-    ) -> Result<Ended, CellError> {
+    fn measure(&mut self, cells: &Cells<'_>, cell: &PlannedCell, rows: &mut Vec<Row>) -> CellOutcome {
         let (seed, began) = (cells.plan.cell_seed(cell), Instant::now());
         let filling = &mut |progress: lowtide_host::target::Progress| {
             let share = progress.done.get() as f64 / progress.total.get().max(1) as f64;
@@ -78,42 +71,41 @@ impl CellTarget for OnHost<'_> {
         let each: &mut Each<'_> = &mut |interval, share, so_far| {
             own.read += Bytes::new(interval.read_bytes);
             own.written += Bytes::new(interval.write_bytes);
-            rows.push(cells.interval(cell, Stage::Measure, interval, share, so_far));
+            rows.push(cells.interval(cell, Measured::of(interval), share, so_far));
         };
         let load = &cell.settings.load;
-        let loaded =
-            on_host(&prepared, load, EngineChoice::Auto, seed.part("load", 0), cells.interrupt, each);
+        let loaded = on_host(&prepared, load, seed.part("load", 0), cells.interrupt, each);
         self.target.count(preconditioned + own.written);
         if let Some(options) = self.target.mounted().filter(|options| self.noted.insert(options.clone())) {
-            cells.say([("mounted-with".to_owned(), options)]);
+            cells.record([("mounted-with".to_owned(), options)]);
         }
-        cells.say(self.witness.as_ref().and_then(|witness| witness.load_ended(&cell.label(), own)));
-        // No other cell may use files that this load could not use, or a stuck thread may still write to.
+        cells.record(self.witness.as_ref().and_then(|witness| witness.load_ended(&cell.label(), own)));
+        // After a failed load the files may be unusable, and a stuck thread may still write to them.
         if !loaded.as_ref().is_ok_and(|(_, summary)| summary.stuck_threads == 0) {
             self.target.give_up()?;
         }
         let (ended, summary) = loaded?;
         cells.gaps(cell, &summary.gaps);
         let path = self.target.path();
-        let cached = (!summary.direct && !lowtide_host::environment::in_memory(path))
-            .then(|| format!("{} does not take O_DIRECT: numbers include the page cache", path.display()));
+        let cached = (!summary.direct && !lowtide_host::environment::in_memory(path)).then(|| {
+            format!("{} does not support O_DIRECT: the results include the page cache", path.display())
+        });
         for note in summary.notes.iter().cloned().chain(cached) {
             if self.noted.insert(note.clone()) {
                 cells.progress.note(&note);
             }
         }
         if let Some(failure) = &summary.first_failure {
-            cells.progress.note(&format!("{} requests failed; the first: {failure}", summary.errors));
+            cells.progress.note(&format!("{} requests failed; the first error: {failure}", summary.errors));
         }
-        if let Ended::Complete(verdict) = &ended {
+        if let Ended::Complete(_) = ended {
             // `Instant` stands still while the machine is suspended, but not while the process is stopped.
             let stopped = summary.gaps.iter().filter(|gap| gap.cause == Cause::Stopped);
             let stopped = stopped.map(|gap| gap.length.get()).sum();
             let took = (began.elapsed().as_nanos() as u64).saturating_sub(stopped);
             cells.took(cell, Nanos::new(took));
-            let done = CellEnd::Done { verdict: verdict.clone(), wear: Vec::new() };
-            cells.sender.send(Entry::End(cell.index, done));
         }
+        cells.complete(cell, &ended, Vec::new);
         Ok(ended)
     }
 
@@ -124,8 +116,7 @@ impl CellTarget for OnHost<'_> {
 }
 
 impl Cells<'_> {
-    /// Writes all whole blocks of the target in sequence, as many times as `passes` says, and adds the bytes
-    /// to `written`.
+    /// Writes all blocks of the target in sequence, as often as `passes` requires, and adds the bytes to `written`.
     fn precondition(
         &self,
         cell: &PlannedCell,
@@ -133,8 +124,8 @@ impl Cells<'_> {
         prepared: &PreparedHost<'_>,
         seed: Seed,
         written: &mut Bytes,
-    ) -> Result<Ended, CellError> {
-        // A partial block at the end is left as it is.
+    ) -> CellOutcome {
+        // A partial block at the end is not written.
         let size_each = prepared.data.size_each().align_down(passes.block);
         let data = &prepared.data.with_size_each(size_each)?;
         let PreparedHost { capacity, rotational, written_before, .. } = *prepared;
@@ -145,7 +136,7 @@ impl Cells<'_> {
             self.progress.cell(cell, Stage::Prepare, share, Some(&Row::of(interval)));
         };
         let seed = seed.part("precondition", 0);
-        let (ended, _) = on_host(prepared, &load, EngineChoice::Auto, seed, self.interrupt, each)?;
+        let (ended, _) = on_host(prepared, &load, seed, self.interrupt, each)?;
         Ok(ended)
     }
 }

@@ -2,18 +2,17 @@
 //!
 //! Not here: modelled databases (`modelled`).
 
-use super::target::CellTarget;
+use super::target::{CellOutcome, CellTarget};
 use super::{Cells, Stage};
-use crate::cell_error::CellError;
-use crate::load::{Each, Ended, Told, on_drive};
+use crate::load::{Each, Ended, EventOutcome, on_drive};
 use crate::plan::{PlannedCell, PlannedDevice};
 use crate::prepare::{History, PreparedDrive};
-use crate::store::{CellEnd, CellStart, Entry};
+use crate::store::{CellStart, Entry, Measured};
 use lowtide_core::BlockDevice;
 use lowtide_record::Row;
 use std::collections::BTreeMap;
 
-/// Models in virtual time, each with its history so far.
+/// Models in virtual time, with their histories.
 pub(super) struct Models<'a> {
     pub devices: &'a BTreeMap<String, PlannedDevice>,
     histories: BTreeMap<String, History>,
@@ -34,34 +33,26 @@ impl<'a> Models<'a> {
 }
 
 impl CellTarget for Models<'_> {
-    fn measure(
-        &mut self,
-        cells: &Cells<'_>,
-        cell: &PlannedCell,
-        rows: &mut Vec<Row>,
-    ) -> Result<Ended, CellError> {
+    fn measure(&mut self, cells: &Cells<'_>, cell: &PlannedCell, rows: &mut Vec<Row>) -> CellOutcome {
         let (replay, seed) = (cells.is_replay(cell), cells.plan.cell_seed(cell));
         let history = self.history(cells, cell);
         let began = history.now();
         let prepared = history.prepare(cell, seed)?;
         cells.starts(cell, &prepared);
         let each: &mut Each<'_> = &mut |interval, share, so_far| {
-            rows.push(cells.interval(cell, cells.stage(cell, Stage::Measure), interval, share, so_far));
+            rows.push(cells.interval(cell, Measured::of(interval), share, so_far));
         };
         let load = &cell.settings.load;
-        let mut told = Vec::new();
-        let ended = on_drive(prepared, load, seed.part("load", 0), cells.interrupt, each, &mut told)?;
+        let (ended, events) = on_drive(prepared, load, seed.part("load", 0), cells.interrupt, each)?;
         if !replay && ended != Ended::Interrupted {
-            cells.say(told.into_iter().map(|Told { at, what }| {
+            cells.record(events.into_iter().map(|EventOutcome { at, outcome }| {
                 // Unscaled, as in the experiment.
                 let at = at.map_or(String::new(), |at| format!(", at {}", at * cells.plan.scale));
-                ("event".to_owned(), format!("{}{at}: {what}", cell.label()))
+                ("event".to_owned(), format!("{}{at}: {outcome}", cell.label()))
             }));
-        }
-        if !replay && ended != Ended::Interrupted {
             cells.took(cell, history.now().since(began));
         }
-        cells.ends(cell, &ended, history);
+        cells.complete(cell, &ended, || wear(history));
         Ok(ended)
     }
 }
@@ -79,19 +70,12 @@ impl Cells<'_> {
         };
         self.sender.send(Entry::Start(cell.index, start));
     }
-
-    /// Records the end of a cell on a model.
-    pub(super) fn ends(&self, cell: &PlannedCell, ended: &Ended, history: &History) {
-        if let (Ended::Complete(verdict), false) = (ended, self.is_replay(cell)) {
-            let wear = wear(&history.drive().erase_counts());
-            self.sender.send(Entry::End(cell.index, CellEnd::Done { verdict: verdict.clone(), wear }));
-        }
-    }
 }
 
-/// Erase counts as a histogram.
-fn wear(erases: &[u32]) -> Vec<(u64, u64)> {
+/// The erase counts of a drive as a histogram.
+pub(super) fn wear(history: &History) -> Vec<(u64, u64)> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    let erases = history.drive().erase_counts();
     erases.iter().for_each(|&erases| *counts.entry(u64::from(erases)).or_default() += 1);
     counts.into_iter().collect()
 }

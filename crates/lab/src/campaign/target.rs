@@ -1,6 +1,6 @@
-//! What the cells of a campaign run on: one trait, with an implementation for each kind of target.
+//! The target of the cells of a campaign: one trait, with an implementation for each kind of target.
 //!
-//! Not here: how a target is prepared (`crate::prepare`) and what is measured (`crate::load`).
+//! Not here: preparation (`crate::prepare`) and measurement (`crate::load`).
 
 use super::Cells;
 use super::databases::Databases;
@@ -17,6 +17,9 @@ use lowtide_host::target::TargetSpec;
 use lowtide_record::Row;
 use lowtide_record::fact::Fact;
 
+/// The result of running one cell.
+pub(super) type CellOutcome = Result<Ended, CellError>;
+
 /// A target that cells run on, one after the other.
 pub(super) trait CellTarget {
     /// Facts to record before the first cell.
@@ -24,39 +27,32 @@ pub(super) trait CellTarget {
         Vec::new()
     }
 
-    /// Prepares the target for a cell and measures it; `rows` takes what was measured.
-    ///
-    /// # Errors
-    /// Why the cell failed.
-    fn measure(
-        &mut self,
-        cells: &Cells<'_>,
-        cell: &PlannedCell,
-        rows: &mut Vec<Row>,
-    ) -> Result<Ended, CellError>;
+    /// Prepares the target for a cell, measures the cell, and appends its intervals to `rows`. A cell on a model that was
+    /// measured in an earlier run is only replayed.
+    fn measure(&mut self, cells: &Cells<'_>, cell: &PlannedCell, rows: &mut Vec<Row>) -> CellOutcome;
 
-    /// Notes a cell that was measured in an earlier run: what it wrote is not on the target now.
+    /// Notes a cell that was measured in an earlier run, whose writes are therefore not on the target.
     fn skip(&mut self, _cell: &PlannedCell) {}
 
-    /// Undoes what was done for the campaign, and returns facts to record.
+    /// Restores the target, and returns facts to record.
     fn finish(self: Box<Self>) -> (Result<(), HostError>, Vec<Fact>) {
         (Ok(()), Vec::new())
     }
 }
 
-/// A target of this machine, held from the beginning of a campaign to its end.
+/// A target on this machine, held from the beginning of a campaign to its end.
 pub(super) type HeldTarget<'a> = Box<dyn CellTarget + Send + 'a>;
 
 /// Acquires the target of a plan, unless a check refuses it; `None` for models in virtual time.
-pub(super) fn take(plan: &Plan) -> Result<Option<HeldTarget<'_>>, HostError> {
-    let asks_database = plan.experiment.load.work.is_transactions();
+pub(super) fn acquire(plan: &Plan) -> Result<Option<HeldTarget<'_>>, HostError> {
+    let is_database = plan.experiment.load.work.is_transactions();
     Ok(match &plan.target {
         PlanTarget::Simulated(_) => None,
-        PlanTarget::Host(spec) if !asks_database => {
+        PlanTarget::Host(spec) if !is_database => {
             check_files(plan, spec)?;
             Some(Box::new(OnHost::new(Box::new(Files::new(spec)))))
         }
-        PlanTarget::Block(block) if !asks_database => {
+        PlanTarget::Block(block) if !is_database => {
             Some(Box::new(OnHost::new(Box::new(Block::take(block)?))))
         }
         PlanTarget::Host(_) | PlanTarget::Block(_) | PlanTarget::Attached(_) => {
@@ -68,7 +64,7 @@ pub(super) fn take(plan: &Plan) -> Result<Option<HeldTarget<'_>>, HostError> {
 /// The models of a plan, without a history yet.
 pub(super) fn models(plan: &Plan) -> Box<dyn CellTarget + '_> {
     let PlanTarget::Simulated(devices) = &plan.target else {
-        panic!("cells on this machine are one group, which takes the target")
+        panic!("the group of cells on this machine takes the held target")
     };
     let models = Models::new(devices);
     match plan.experiment.load.work {
@@ -77,7 +73,7 @@ pub(super) fn models(plan: &Plan) -> Box<dyn CellTarget + '_> {
     }
 }
 
-/// Refuses files of the host before anything is written.
+/// Checks the files under test before anything is written.
 fn check_files(plan: &Plan, spec: &TargetSpec) -> Result<(), HostError> {
     plan.cells.iter().try_for_each(|cell| lowtide_host::target::examine(spec, cell.files()?).map(drop))
 }

@@ -1,8 +1,8 @@
-//! Runs become a campaign: settings that differ become factors, series are judged.
+//! Builds a campaign from runs: settings that differ become factors, and time series get a verdict.
 //!
-//! A setting is a factor where it differs between the runs, under the name and in the words of our own experiments, so
-//! that `compare` finds the cells that belong together; where settings do not tell runs apart, `job` does, and runs with
-//! the same name are repetitions. Not here: the rules of the judgement (`lowtide_record::analysis`).
+//! Factors have the names and values of lowtide's experiments, so that `compare` can match cells. If the settings of runs
+//! are equal, the factor `job` distinguishes them; runs of the same job are repetitions. Not here: the rules for verdicts
+//! (`lowtide_record::analysis`).
 
 use super::error::ImportError;
 use super::run::Run;
@@ -17,14 +17,14 @@ use std::path::PathBuf;
 /// The settings that may be factors, in the order in which an experiment would vary them.
 const SETTINGS: [&str; 7] = ["pattern", "file_size", "block", "mix", "rate", "threads", "depth"];
 
-/// Why a single number is no steady state.
+/// The reason for which totals have no steady state.
 const ONE_NUMBER: &str = "one number for the whole run has no steady state: it takes a time series (fio: \
                           `write_bw_log` and `log_avg_msec`; sysbench: `--report-interval`)";
-/// Why writes over data of unknown size have none.
+/// The reason for which writes to data of unknown size have no steady state.
 const NO_SIZE: &str = "nothing says how much data was written to, so a fresh drive cannot be told from a settled one: \
                        say it with `--size`";
 
-/// The campaign of some runs.
+/// The campaign of these runs.
 pub(super) fn of(
     mut runs: Vec<Run>,
     paths: &[PathBuf],
@@ -67,19 +67,19 @@ pub(super) fn of(
     Ok(Imported { campaign, measured, notes })
 }
 
-/// `results/job.json` is called `job`.
+/// The name of a campaign: `job` for `results/job.json`.
 fn name_of(path: &std::path::Path) -> String {
     let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     super::kind::Log::of_name(&format!("{stem}.log")).map_or(stem, |(job, _)| job)
 }
 
-/// The one value of all, where they have one.
+/// The common value, if all values are equal.
 fn same<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
     let first = values.next()?;
     values.all(|value| value == first).then_some(first)
 }
 
-/// The factors of each run: what differs between them.
+/// The factors of each run: the settings that differ between runs.
 fn factors(runs: &[Run]) -> Vec<Vec<FactorLevel>> {
     let value = |run: &Run, name: &str| {
         run.settings.iter().find(|(setting, _)| *setting == name).map(|(_, value)| value.clone())
@@ -113,7 +113,7 @@ fn cell(run: &Run, index: u32, factors: Vec<FactorLevel>, repetition: u32) -> Ce
         status: if failed { Status::Failed } else { Status::Done },
         failure: run.failure.clone(),
         data: run.data.unwrap_or_default(),
-        // What the target could hold is in no file.
+        // No file contains the capacity of the target.
         capacity: Bytes::ZERO,
         threads: run.threads.max(1),
         read_share,
@@ -122,7 +122,7 @@ fn cell(run: &Run, index: u32, factors: Vec<FactorLevel>, repetition: u32) -> Ce
     }
 }
 
-/// The share of reads by their number, where it is known.
+/// The share of reads by number of operations, if known.
 fn share_of_reads(run: &Run) -> Option<f64> {
     let sum = |pick: fn(&Measured) -> u64| run.measured.iter().map(pick).fold(0, u64::saturating_add) as f64;
     let (reads, writes) = (sum(|m| m.row.reads), sum(|m| m.row.writes));
@@ -137,7 +137,7 @@ fn verdict(run: &Run, read_only: bool) -> Verdict {
         (true, data) => data.unwrap_or_default(),
     };
     let context = Context {
-        // What the drive could hold is not known; the data is the least.
+        // The capacity is unknown. The data is a lower bound.
         capacity: data,
         raw_capacity: None,
         data,
@@ -154,7 +154,7 @@ fn verdict(run: &Run, read_only: bool) -> Verdict {
     steady(&series, &Criterion::Confidence(Confidence::fixed_duration()))
 }
 
-/// What all runs agree on, and then what each says, with the cell it is of.
+/// The facts of all runs. Facts that differ between runs name their cell.
 fn environment(runs: &[Run], cells: &[Cell], paths: &[PathBuf]) -> Vec<(String, String)> {
     let files: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let mut facts = vec![("imported from".to_owned(), files.join(", "))];

@@ -1,4 +1,4 @@
-//! What is wrong with a file that was to be imported, where, and what is accepted.
+//! The error of an import: file, position, message, and accepted input.
 
 use super::kind::Source;
 use std::path::Path;
@@ -8,19 +8,19 @@ use std::path::Path;
 #[error("{place}: {message}")]
 #[diagnostic(help("{help}"))]
 pub struct ImportError {
-    /// The file, and the line and column in it where they are known: `a.log:3`.
+    /// The file, with line and column if known: `a.log:3`.
     place: String,
     message: String,
     help: String,
 }
 
 impl ImportError {
-    /// A whole file is at fault.
+    /// An error in a file as a whole.
     pub(super) fn file(path: &Path, message: impl Into<String>, help: impl Into<String>) -> Self {
         ImportError { place: path.display().to_string(), message: message.into(), help: help.into() }
     }
 
-    /// A line, from 1, is at fault.
+    /// An error in a line, counted from 1.
     pub(super) fn line(
         source: &Source,
         line: usize,
@@ -31,7 +31,7 @@ impl ImportError {
         ImportError { place, message: message.into(), help: help.into() }
     }
 
-    /// A line and column, from 1, are at fault.
+    /// An error at a line and column, counted from 1.
     pub(super) fn at(
         source: &Source,
         (line, column): (usize, usize),

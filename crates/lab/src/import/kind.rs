@@ -1,24 +1,24 @@
-//! [`Kind`]: what a file is, by its content, or by its name where the content does not tell.
+//! [`Kind`]: detects the kind of a file from its content and name.
 //!
-//! The logs of fio all look alike, so their names tell what their second column counts. Not here: reading them.
+//! fio's logs have the same form, so the file name determines the meaning of their values. Not here: parsing.
 
 use super::error::ImportError;
 use lowtide_core::suggest;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What fio printed with `--output-format=json`, `json+`, or `normal,json`.
+    /// Output of fio with `--output-format=json`, `json+`, or `normal,json`.
     FioJson,
     /// A log of fio.
     FioLog(Log),
-    /// What sysbench fileio printed.
+    /// Output of sysbench fileio.
     Sysbench,
 }
 
-/// What a log of fio counts.
+/// The values in a log of fio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Log {
     /// KiB per second.
@@ -29,12 +29,12 @@ pub enum Log {
     Latency,
     /// Histograms of completion latency.
     Histogram,
-    /// How long submission took, which lowtide does not keep.
+    /// Submission latency, which lowtide does not store.
     Submission,
 }
 
 impl Kind {
-    /// Every kind with the word it is asked for by.
+    /// The kinds, with their names on the command line.
     pub const WORDS: [(&'static str, Kind); 6] = [
         ("fio-json", Kind::FioJson),
         ("fio-bw-log", Kind::FioLog(Log::Bandwidth)),
@@ -44,7 +44,7 @@ impl Kind {
         ("sysbench", Kind::Sysbench),
     ];
 
-    /// The words, for people.
+    /// The accepted names, for error messages.
     pub fn accepted() -> String {
         Kind::WORDS.map(|(word, _)| word).join(", ")
     }
@@ -62,7 +62,7 @@ impl FromStr for Kind {
     }
 }
 
-/// A file that was read.
+/// The text of a file.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) path: PathBuf,
@@ -70,7 +70,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Reads a file whole.
+    /// Reads a file.
     pub(super) fn read(path: &Path) -> Result<Source, ImportError> {
         let bytes = std::fs::read(path).map_err(|error| {
             ImportError::file(path, format!("it cannot be read: {error}"), "name a file that exists")
@@ -85,7 +85,7 @@ impl Source {
         Ok(Source { path: path.to_owned(), text })
     }
 
-    /// The name of the file without its folder.
+    /// The file name without its directory.
     pub(super) fn name(&self) -> String {
         self.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
@@ -95,7 +95,7 @@ impl Source {
         self.text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
     }
 
-    /// What the file is; `wanted` comes first.
+    /// The kind of the file; `wanted` if given.
     pub(super) fn kind(&self, wanted: Option<Kind>) -> Result<Kind, ImportError> {
         if let Some(kind) = wanted {
             return Ok(kind);
@@ -104,7 +104,7 @@ impl Source {
         let first = self.first_line();
         if first.is_empty() {
             return match named {
-                // fio makes a log of submissions even where the engine has none.
+                // fio creates this log even if the engine does not measure submission.
                 Some(Log::Submission) => Ok(Kind::FioLog(Log::Submission)),
                 _ => Err(ImportError::file(&self.path, "it is empty", "has the run ended?")),
             };
@@ -146,7 +146,7 @@ impl Source {
 }
 
 impl Log {
-    /// The job and what is counted, of a name as fio makes it: `job_bw.3.log` is of job `job.3`.
+    /// Splits fio's name of a log into job and kind: `job_bw.3.log` is a bandwidth log of job `job.3`.
     pub(super) fn of_name(name: &str) -> Option<(String, Log)> {
         let stem = name.strip_suffix(".log")?;
         let (stem, number) = match stem.rsplit_once('.') {

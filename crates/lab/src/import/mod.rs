@@ -1,12 +1,12 @@
-//! Runs of other programs, read from what they wrote, as campaigns of our own.
+//! Imports the results of other programs as campaigns.
 //!
 //! ```text
 //!   files ─► kind (from content) ─► fio_json | fio_log ─► series | sysbench ─► Run… ─► campaign ─► Store::add
 //! ```
 //!
-//! Every parser gives [`run::Run`]s: a job with its rows. [`campaign`] makes cells of them: what differs between jobs
-//! becomes factors, and a series of rows is judged as one of our own. A run of which only totals are known has one row
-//! and no steady state. Not here: traces, which are loads and not results ([`lowtide_files::trace`]).
+//! Every parser returns [`run::Run`]s: jobs with their rows. [`campaign`] turns jobs into cells: settings that differ
+//! become factors, and a time series is analysed like that of a cell measured by lowtide. A run with totals only has one
+//! row and no steady state. Not here: traces, which are loads and not results ([`lowtide_files::trace`]).
 
 mod bins;
 mod campaign;
@@ -29,23 +29,23 @@ use kind::Source;
 use lowtide_core::Bytes;
 use std::path::PathBuf;
 
-/// What the user says beside the files.
+/// Options of an import.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What every file is, in place of what its content says.
+    /// The kind of every file, which overrides detection.
     pub kind: Option<Kind>,
-    /// What to call the campaign; else the name of the first file.
+    /// Name of the campaign; by default, the name of the first file.
     pub name: Option<String>,
-    /// Bytes of data under test, where no file tells.
+    /// Size of the data under test, for files that do not contain it.
     pub size: Option<Bytes>,
-    /// The command line that imports it again.
+    /// The command line that repeats the import.
     pub command: String,
 }
 
 /// Reads files into one campaign.
 ///
 /// # Errors
-/// [`ImportError`] names the file, the line where there is one, and what is accepted. Nothing is written.
+/// [`ImportError`] with the file, the line if known, and the accepted input.
 pub fn import(paths: &[PathBuf], options: &Options) -> Result<Imported, ImportError> {
     let mut runs = Vec::new();
     let mut logs = series::Logs::default();

@@ -1,17 +1,17 @@
-//! [`Run`]: one job of another program, as every parser gives it.
+//! [`Run`]: one job of another program, the result of every parser.
 //!
-//! Not here: what a run means beside others; `campaign` says which of its settings are factors.
+//! Not here: the choice of factors (`campaign`).
 
 use super::error::ImportError;
 use super::kind::Source;
 use crate::store::Measured;
 use lowtide_core::Bytes;
 
-/// Counts and bytes above this are a mistake, and sums of a few of them still fit.
+/// Limit of counts and bytes. A few of them can be added without overflow.
 pub(super) const MOST: u64 = 1 << 60;
-/// A run takes at most a year, in milliseconds.
+/// Limit of the duration of a run: a year, in milliseconds.
 pub(super) const MOST_MS: u64 = 366 * 24 * 3600 * 1000;
-/// Rows of a cell at most.
+/// Limit of the rows of a cell.
 pub(super) const MOST_ROWS: u64 = 2_000_000;
 
 /// One job.
@@ -23,25 +23,25 @@ pub(super) struct Run {
     pub(super) job: String,
     /// Its settings in the words of `[workload]`, as levels are written: `("block", "4KiB")`.
     pub(super) settings: Vec<(&'static str, String)>,
-    /// What it ran on, where that is said.
+    /// The target, if known.
     pub(super) target: Option<String>,
-    /// Bytes of data under test, where that is said.
+    /// Size of the data under test, if known.
     pub(super) data: Option<Bytes>,
     /// Threads, or processes, together.
     pub(super) threads: u32,
     /// Its rows in order: one for the whole run, or a series.
     pub(super) measured: Vec<Measured>,
-    /// Whether the rows are a series; else there is one.
+    /// Whether the rows are a time series, as opposed to one row of totals.
     pub(super) is_series: bool,
-    /// Why it failed.
+    /// The reason for which it failed, if it did.
     pub(super) failure: Option<String>,
-    /// When it began (RFC 3339), where that is said.
+    /// Start time (RFC 3339), if known.
     pub(super) started_at: Option<String>,
-    /// What else the file says: name and value.
+    /// Other facts in the file: name and value.
     pub(super) facts: Vec<(String, String)>,
 }
 
-/// A whole number from text, with its place.
+/// Parses a whole number up to `most`. Errors name the line and the column `what`.
 pub(super) fn whole(
     source: &Source,
     line: usize,

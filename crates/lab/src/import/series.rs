@@ -1,13 +1,13 @@
-//! The logs of a job, joined into one time series.
+//! Combines the logs of a job into one time series.
 //!
-//! fio's entries stand at uneven times, each for the time since the one before it. They are spread over intervals of
-//! one length, in proportion to the time, so that the sums stay: the intervals are as long as the usual gap between
-//! entries, or, where every line is one request, a second (a tenth of a shorter run). A log that begins late, or at a
-//! time of day (`log_unix_epoch`), begins one gap before its first entry. What fio left out at the end of a run, where
-//! no entry was due yet, is missing here, too.
+//! fio's entries are unevenly spaced, and each covers the time since the previous entry. They are distributed over
+//! intervals of equal length, in proportion to time, which preserves sums. The length is the median gap between entries.
+//! If every line is one request, it is a second, or a tenth of a shorter run. A log that begins late, or with the time of
+//! day (`log_unix_epoch`), begins one gap before its first entry. fio logs nothing for the end of a run after its last
+//! entry, so that part is missing.
 //!
-//! Bytes come from the bandwidth log, or from any log with a line a request; operations from the IOPS log, or the same.
-//! Latency has a distribution where it comes from a histogram log or a line a request, and else a mean.
+//! Bytes come from the bandwidth log, and operations from the IOPS log; both may also come from any log with one line per
+//! request. Latency has a distribution if it comes from a histogram log or from such a log, and otherwise only a mean.
 
 use super::error::ImportError;
 use super::fio_log::{self, Direction, Entry, Took};
@@ -18,16 +18,16 @@ use lowtide_core::Latency;
 use lowtide_record::{Percentiles, Row};
 use std::path::PathBuf;
 
-/// Times above this are of the day, in milliseconds since 1970; no run takes three years.
+/// Times above this are in milliseconds since 1970, since no run takes three years.
 const EPOCH_MS: u64 = 100_000_000_000;
 
-/// fio's own averages are at least so far apart, in milliseconds; lines of single requests are not.
+/// Minimum gap between fio's averages, in milliseconds. Lines of single requests are closer together.
 const SAMPLED_MS: u64 = 100;
 
-/// Everything of one job.
+/// The logs of one job.
 #[derive(Debug)]
 struct Job {
-    /// Folder and name: what logs of the same job have in common.
+    /// Directory and job name, which are equal for the logs of a job.
     key: (Option<PathBuf>, String),
     path: PathBuf,
     bandwidth: Option<Vec<Entry>>,
@@ -43,7 +43,7 @@ pub(super) struct Logs {
 }
 
 impl Logs {
-    /// Takes a log; what the user should know of it.
+    /// Adds a log, and returns a note for the user.
     pub(super) fn add(&mut self, source: &Source, what: Log) -> Result<Option<String>, ImportError> {
         if what == Log::Submission {
             return Ok(Some("how long submission took (`_slat` logs) is not kept".to_owned()));
@@ -67,7 +67,7 @@ impl Logs {
             Log::Iops if job.iops.is_none() => job.iops = Some(fio_log::entries(source)?),
             Log::Histogram if job.histograms.is_none() => job.histograms = Some(fio_log::histograms(source)?),
             Log::Latency => {
-                // Of both, the one from submission or before it is what lowtide itself measures.
+                // If both exist, the log of total latency (`_lat`) is used, which is what lowtide measures.
                 let whole = |name: &str| name.contains("_lat.");
                 let entries = fio_log::entries(source)?;
                 match &job.latency {
@@ -81,13 +81,13 @@ impl Logs {
         Ok(None)
     }
 
-    /// A run for each job.
+    /// The runs, one for each job.
     pub(super) fn runs(self) -> Result<Vec<Run>, ImportError> {
         self.jobs.iter().map(Job::run).collect()
     }
 }
 
-/// What happened between two instants, in milliseconds since the origin.
+/// An amount between two times, in milliseconds since the origin.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     from_ms: u64,
@@ -95,7 +95,7 @@ struct Span {
     amount: f64,
 }
 
-/// Where the intervals lie.
+/// The intervals of a series.
 #[derive(Debug, Clone, Copy)]
 struct Grid {
     origin_ms: u64,
@@ -194,7 +194,7 @@ impl Job {
         let refuse = |message: String| {
             ImportError::file(&self.path, message, "a log of one run of fio, of at most a year")
         };
-        // A log of latency may have a last entry, after the last one of bytes, for what ended with the run.
+        // A latency log may end later than the log of bytes, with requests that completed at the end of the run.
         let last_ms = bytes.iter().map(|it| it.time_ms).max().unwrap_or(0);
         let first_ms = bytes.iter().map(|it| it.time_ms).min();
         let first_ms = first_ms.ok_or_else(|| refuse("its logs hold no entry".to_owned()))?;
@@ -217,11 +217,11 @@ impl Job {
         Ok(grid)
     }
 
-    /// Every operation's latency, in order of time since the origin; `None` where there are only means.
+    /// The latency of every operation, in order of time since the origin; `None` if only means are known.
     fn took(&self, grid: Grid) -> Option<Vec<Took>> {
         let since = |time_ms: u64| time_ms.saturating_sub(grid.origin_ms);
         if let Some(histograms) = &self.histograms {
-            // A histogram is of the time since the one before it: its middle says where it belongs.
+            // A histogram covers the time since the previous one, so its operations are placed in the middle.
             let (mut from_ms, mut to_ms) = (0, 0);
             let placed = histograms.iter().map(|it| {
                 if since(it.time_ms) != to_ms {
@@ -241,7 +241,7 @@ impl Job {
         Some(took.collect())
     }
 
-    /// The mean latency of each interval, where the log holds means; `None` where nothing completed.
+    /// The mean latency of each interval, if the log has means; `None` for intervals without completions.
     fn means(&self, of: Direction, grid: Grid) -> Vec<Option<f64>> {
         let none = || vec![None; grid.rows() as usize];
         let Some((_, entries)) = &self.latency else { return none() };
@@ -254,8 +254,8 @@ impl Job {
     }
 }
 
-/// Whether every line is one request: averages have no block size, but for the bandwidth and IOPS of fio 2, whose
-/// lines are far apart.
+/// Whether every line is one request. Averages have no block size, except bandwidth and IOPS of fio 2, whose lines are
+/// far apart.
 fn is_single(entries: &[Entry], what: Log) -> bool {
     let sampled = || what != Log::Latency && least_gap(entries).is_some_and(|gap| gap >= SAMPLED_MS);
     !entries.is_empty() && entries.iter().all(|entry| entry.block > 0) && !sampled()
@@ -282,7 +282,7 @@ fn usual_gap(entries: &[Entry]) -> Option<u64> {
     gaps.get(gaps.len() / 2).map(|gap| (*gap).max(1))
 }
 
-/// What each entry of a direction stands for: the time since the one before it.
+/// The time and amount that each entry of a direction covers.
 fn spans(entries: &[Entry], of: Direction, grid: Grid, amount: impl Fn(&Entry, u64) -> f64) -> Vec<Span> {
     let mut from_ms = 0;
     let span = |entry: &Entry| {
@@ -294,8 +294,8 @@ fn spans(entries: &[Entry], of: Direction, grid: Grid, amount: impl Fn(&Entry, u
     entries.iter().filter(|entry| entry.direction == of).map(span).collect()
 }
 
-/// The amount that falls into each interval; a span is spread evenly over its time, an instant belongs to the interval
-/// that ends at or after it.
+/// The amount in each interval. A span is distributed evenly over its time; an instant belongs to the interval that ends
+/// at or after it.
 fn sums(spans: &[Span], grid: Grid) -> Vec<f64> {
     let (mut next, mut before, mut last) = (0, 0.0, 0.0);
     let mut cumulative = |at_ms: u64| {

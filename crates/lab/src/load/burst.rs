@@ -1,7 +1,7 @@
-//! Bursts: a load that lasts for a while, pauses, and goes on, on a drive in virtual time or on the host.
+//! Bursts: a load that alternates with pauses, on a drive in virtual time or on the host.
 //!
-//! Each burst is one interval. Intervals follow each other as if there were no pauses, so times are times under
-//! load. A burst draws its requests anew; a sequential one begins where the first did. Not here: when to stop.
+//! Each burst is one interval. Interval times leave out the pauses. Each burst draws its requests anew; a
+//! sequential burst begins at the start of the data. Not here: the decision when to stop (`watch`).
 
 use crate::prepare::wait;
 use lowtide_core::virtual_load::{Span, run_span};
@@ -12,7 +12,7 @@ use lowtide_host::HostError;
 use lowtide_host::engine::{self, Ended, Load, Summary};
 use std::path::Path;
 
-/// Runs bursts on a device until `each` says stop. The instant of the end, before another pause.
+/// Runs bursts on a device until `each` returns [`Control::Stop`]. Returns the end of the last burst.
 ///
 /// # Errors
 /// As [`run_span`].
@@ -43,7 +43,7 @@ pub(super) fn on_device(
     Ok(now)
 }
 
-/// Runs bursts on a target of the host until `each` says stop. What the engine says of all of them.
+/// Runs bursts on the host until `each` returns [`Control::Stop`]. Returns the engine's summary of all bursts.
 ///
 /// # Errors
 /// As [`engine::run`].
@@ -53,7 +53,7 @@ pub(super) fn on_host(
     each: &mut dyn FnMut(Interval) -> Control,
 ) -> Result<Summary, HostError> {
     let mut under_load_ns = 0;
-    let mut whole: Option<Summary> = None;
+    let mut total: Option<Summary> = None;
     for number in 0.. {
         let (mut control, mut end_ns) = (Control::Continue, 0);
         let one = &mut |interval: Interval| {
@@ -67,30 +67,30 @@ pub(super) fn on_host(
         one.gaps.iter_mut().for_each(|gap| gap.at_ns += under_load_ns);
         under_load_ns += end_ns;
         let ended = one.ended;
-        whole = Some(match whole {
+        total = Some(match total {
             None => one,
-            Some(before) => both(before, one),
+            Some(before) => sum(before, one),
         });
         if control == Control::Stop || ended == Ended::Interrupted {
             break;
         }
         match wait(pause, Path::new(""), load.interrupt) {
             Err(HostError::Interrupted { .. }) => {
-                whole = whole.map(|whole| Summary { ended: Ended::Interrupted, ..whole });
+                total = total.map(|total| Summary { ended: Ended::Interrupted, ..total });
                 break;
             }
             waited => waited?,
         }
     }
-    Ok(whole.expect("there was a burst"))
+    Ok(total.expect("at least one burst ran"))
 }
 
 fn shifted(interval: Interval, by_ns: u64) -> Interval {
     Interval { start_ns: interval.start_ns + by_ns, end_ns: interval.end_ns + by_ns, ..interval }
 }
 
-/// What is said of two bursts together.
-fn both(first: Summary, second: Summary) -> Summary {
+/// The summary of two consecutive bursts.
+fn sum(first: Summary, second: Summary) -> Summary {
     Summary {
         completed: first.completed + second.completed,
         errors: first.errors + second.errors,

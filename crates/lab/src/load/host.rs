@@ -1,4 +1,6 @@
-//! The load on files, or a device, of the host, in wall time.
+//! The load on files or a block device of the host, in wall time.
+//!
+//! Not here: databases (`terminals`).
 
 use super::watch::Watch;
 use super::{Each, Ended, burst};
@@ -12,23 +14,23 @@ use lowtide_record::Row;
 use lowtide_record::analysis::{Context, Medium};
 use std::sync::atomic::AtomicBool;
 
-/// Requests of a trace that may be in flight at its recorded times: more would have to wait, which their latency shows.
+/// Limit of requests in flight when a trace is replayed at its recorded times. Further requests wait, which their
+/// latency includes.
 const SLOTS: u64 = 64;
-/// Memory for them, for reads and as much for writes.
+/// Memory for the buffers of these requests: this much for reads, and as much for writes.
 const SLOT_MEMORY: u64 = 256 << 20;
 
 fn slots(longest: Bytes) -> u32 {
     (SLOT_MEMORY / longest.get()).clamp(1, SLOTS) as u32
 }
 
-/// Runs `load` on a prepared target; `each` hears of every interval and of how far the load is.
+/// Runs `load` on a prepared target, and calls `each` for every interval.
 ///
 /// # Errors
-/// [`HostError`] where the engine cannot run or the target fails.
+/// [`HostError`] if the engine cannot run or the target fails.
 pub fn on_host(
     prepared: &PreparedHost<'_>,
     load: &Load,
-    engine: EngineChoice,
     seed: Seed,
     interrupt: &AtomicBool,
     each: &mut Each<'_>,
@@ -64,25 +66,16 @@ pub fn on_host(
         Length::Requests(number) => (None, Some(number)),
         Length::UntilSteady { .. } => (None, None),
     };
-    let interval = load.interval;
-    let request = engine::Load {
-        data,
-        workload: &workload,
-        replay,
-        seed,
-        interval,
-        duration,
-        requests,
-        engine,
-        interrupt,
-    };
+    let (interval, engine, workload) = (load.interval, EngineChoice::Auto, &workload);
+    let request =
+        engine::Load { data, workload, replay, seed, interval, duration, requests, engine, interrupt };
     let summary = match load.bursts() {
         Some(when) => burst::on_host(&request, when, on_interval)?,
         None => engine::run(&request, on_interval)?,
     };
     let ended = match summary.ended {
         engine::Ended::Interrupted => Ended::Interrupted,
-        engine::Ended::Duration | engine::Ended::Stopped => Ended::Complete(watch.verdict()),
+        engine::Ended::Duration | engine::Ended::Stopped => Ended::Complete(watch.so_far()),
     };
     Ok((ended, summary))
 }

@@ -1,6 +1,6 @@
-//! The load: runs a prepared cell's workload and hands out its intervals, until its time is over or it is steady.
+//! The load: runs the workload of a prepared cell, interval by interval, until its time is over or it is steady.
 //!
-//! Not here: preparation, storage, and which cell comes next (`campaign`).
+//! Not here: preparation, storage, and the order of cells (`campaign`).
 
 mod burst;
 mod drive;
@@ -11,22 +11,22 @@ mod terminals;
 mod watch;
 
 pub use drive::on_drive;
-pub use events::Told;
+pub use events::EventOutcome;
 pub use host::on_host;
 pub use modelled::on_model;
-pub use terminals::on_databases;
+pub use terminals::{EachMeasured, on_databases};
 
 use lowtide_core::Interval;
 use lowtide_record::analysis::Verdict;
 
-/// What hears of every interval, of how far the load is, and may ask what can be said so far.
+/// A callback for every interval, with the completed share of the load and a function that computes the verdict so far.
 pub type Each<'a> = dyn FnMut(&Interval, f64, &dyn Fn() -> Verdict) + 'a;
 
-/// How a load ended.
+/// The end of a load.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
-    /// At its end, with this verdict.
+    /// The load ran to its end, with this verdict.
     Complete(Verdict),
-    /// Someone interrupted it.
+    /// The user interrupted it.
     Interrupted,
 }

@@ -5,7 +5,7 @@
 use super::Ended;
 use super::drive::context;
 use super::terminals::EachMeasured;
-use super::watch::{Going, Watch};
+use super::watch::{Interruptible, Watch};
 use crate::experiment::{Load, Oltp};
 use crate::prepare::PreparedDrive;
 use crate::store::Measured;
@@ -17,12 +17,12 @@ use lowtide_engines::model::{self, Done, Files, ModelLoad, ModelSettings};
 use lowtide_record::Row;
 use std::sync::atomic::AtomicBool;
 
-/// Runs `load` on a modelled engine. Its data is contiguous on the prepared drive, from where the filesystem puts its first file. Its log
-/// and system tablespace are elsewhere on that drive; or on a drive of their own, the tablespace only if the settings say so. `each` is
-/// called for every interval.
+/// Runs `load` on a modelled engine, and calls `each` for every interval. The data is contiguous on the prepared drive, starting at the
+/// first file of the filesystem. The log is on the drive `log`, and without one on the prepared drive. The system tablespace is next to
+/// the log if the settings say so, and otherwise on the prepared drive.
 ///
 /// # Errors
-/// [`DeviceError`] where a drive refuses a request, or fails at one.
+/// [`DeviceError`] if a drive refuses a request, or fails at one.
 pub fn on_model(
     prepared: PreparedDrive<'_>,
     log: Option<&mut AnyDevice>,
@@ -32,15 +32,15 @@ pub fn on_model(
     interrupt: &AtomicBool,
     each: &mut EachMeasured<'_>,
 ) -> Result<Ended, DeviceError> {
-    let mut going = Going::new(Watch::new(load, context(&prepared, false)), interrupt);
+    let mut running = Interruptible::new(Watch::new(load, context(&prepared, false)), interrupt);
     let PreparedDrive { drive, now, layout, .. } = prepared;
-    let asked =
+    let model_load =
         ModelLoad { warehouses: oltp.warehouses, terminals: load.threads, interval: load.interval, seed };
     let first = layout.files.pieces().first().map_or(0, |piece| piece.device_offset);
     let place = |device, offset| Place { device, offset };
     let own_log = log.is_some();
     let (others, with_log) = settings.beside_data(own_log);
-    // What lies elsewhere on the drive, before the data where there is no room for it.
+    // The other files are outside the layout's files, or before the data if there is no room outside.
     let (elsewhere, data) = match layout.elsewhere(others.get()) {
         Some(elsewhere) => (elsewhere, first),
         None => (first, first + others.get()),
@@ -75,8 +75,8 @@ pub fn on_model(
         last = done;
         let measured = Measured::of_terminals(row, &interval);
         let row = measured.row.clone();
-        going.push(&row, |share, so_far| each(measured, share, so_far))
+        running.push(&row, |share, so_far| each(measured, share, so_far))
     };
-    *now = model::run(settings, &asked, files, *now, on_interval)?;
-    Ok(going.ended())
+    *now = model::run(settings, &model_load, files, *now, on_interval)?;
+    Ok(running.ended())
 }

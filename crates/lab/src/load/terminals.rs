@@ -1,6 +1,6 @@
 //! The load of terminals on databases, in wall time.
 //!
-//! Not here: the terminals themselves (crate `lowtide-oltp`), and where the databases lie (`prepare`).
+//! Not here: the terminals (crate `lowtide-oltp`), and the directories of the databases (`prepare`).
 
 use super::Ended;
 use super::watch::Watch;
@@ -16,15 +16,15 @@ use lowtide_record::Row;
 use lowtide_record::analysis::{Context, Verdict};
 use std::sync::atomic::AtomicBool;
 
-/// What hears of every interval, of how far the load is, and may ask what can be said so far.
+/// As [`super::Each`], for intervals with transactions.
 pub type EachMeasured<'a> = dyn FnMut(Measured, f64, &dyn Fn() -> Verdict) + 'a;
 
-/// Runs `load` on databases; `device` says what their device did in an interval, and `each` hears of all of it.
+/// Runs `load` on databases, and calls `each` for every interval. `device` returns the I/O of their device in an interval.
 ///
-/// With how it ended and what was done come the gaps in which lowtide itself did not run.
+/// Also returns a summary, and the gaps during which lowtide did not run.
 ///
 /// # Errors
-/// [`OltpError`] where a transaction fails for good; `each` has heard of the intervals until then.
+/// [`OltpError`] if a transaction fails permanently; `each` was called for the intervals before.
 pub fn on_databases(
     parts: &[Part<'_>],
     (load, oltp): (&Load, &Oltp),
@@ -35,9 +35,10 @@ pub fn on_databases(
     each: &mut EachMeasured<'_>,
 ) -> Result<(Ended, Summary, Vec<Gap>), OltpError> {
     let mut watch = Watch::new(load, context);
-    let clock = GapClock::start()
-        .map_err(|error| OltpError::Invalid(format!("a measurement needs a clock: {error}")))?;
-    let asked = terminals::Load {
+    let clock = GapClock::start().map_err(|error| {
+        OltpError::Invalid(format!("the clock of the measurement cannot be read: {error}"))
+    })?;
+    let terminals_load = terminals::Load {
         terminals: load.threads,
         think: oltp.think,
         interval: load.interval,
@@ -46,7 +47,7 @@ pub fn on_databases(
         interrupt,
     };
     let mut end_ns = 0;
-    let summary = terminals::run(parts, &asked, &mut |interval: Interval| -> Control {
+    let summary = terminals::run(parts, &terminals_load, &mut |interval: Interval| -> Control {
         end_ns = interval.end_ns;
         let measured = Measured::of_terminals(device(&interval), &interval);
         let control = watch.push(&measured.row);
@@ -56,10 +57,10 @@ pub fn on_databases(
     })?;
     let ended = match summary.interrupted {
         true => Ended::Interrupted,
-        false => Ended::Complete(watch.verdict()),
+        false => Ended::Complete(watch.so_far()),
     };
     let mut gaps = clock.gaps();
-    // Gaps before the terminals were connected, or after the end of the load, are not part of it.
+    // Gaps before the terminals connected, or after the end of the load, do not affect it.
     gaps.retain(|gap| (summary.began_ns..=summary.began_ns + end_ns).contains(&gap.at_ns));
     gaps.iter_mut().for_each(|gap| gap.at_ns -= summary.began_ns);
     Ok((ended, summary, gaps))

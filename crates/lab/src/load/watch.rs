@@ -1,6 +1,6 @@
-//! Watching a running load: when to stop, and the verdict at the end.
+//! Decides when a running load stops, and gives the verdict at the end.
 //!
-//! Not here: the rules themselves (`lowtide_record::analysis`).
+//! Not here: the rules of the analysis (`lowtide_record::analysis`).
 
 use super::Ended;
 use crate::experiment::{Length, Load, SteadyRule};
@@ -9,9 +9,9 @@ use lowtide_record::Row;
 use lowtide_record::analysis::{Confidence, Context, Criterion, Online, Snia, Verdict, steady};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Watches one cell.
+/// The state of the load of one cell.
 pub(super) struct Watch {
-    /// Bursts with pauses between them are no series.
+    /// Whether the load has pauses. Bursts are not analysed, because they are not a continuous series.
     pauses: bool,
     online: Online,
     length: Length,
@@ -41,12 +41,12 @@ impl Watch {
         }
     }
 
-    /// Takes an interval and says whether to go on.
+    /// Adds an interval, and decides whether the load continues.
     pub(super) fn push(&mut self, row: &Row) -> Control {
         let answer = match self.pauses {
             true => None,
             false => {
-                self.online.push(row).expect("a recorder's intervals follow each other and have one length")
+                self.online.push(row).expect("intervals of a recorder are consecutive and have equal lengths")
             }
         };
         if let (Length::UntilSteady { .. }, Some(estimate)) = (self.length, answer) {
@@ -57,7 +57,7 @@ impl Watch {
         if self.progress(row) >= 1.0 { Control::Stop } else { Control::Continue }
     }
 
-    /// How far the load is, from 0 to 1 at its end, by its requests or else its longest duration.
+    /// The completed share of the load, 0 to 1, by requests or by the longest duration.
     pub(super) fn progress(&self, row: &Row) -> f64 {
         match self.length {
             Length::For(time) | Length::UntilSteady { max: time, .. } => {
@@ -67,7 +67,7 @@ impl Watch {
         }
     }
 
-    /// What the analysis says of everything so far.
+    /// The verdict on the intervals so far.
     pub(super) fn so_far(&self) -> Verdict {
         if self.pauses {
             return Verdict::NoSteadyState { reason: "there are pauses between bursts".to_owned() };
@@ -78,27 +78,22 @@ impl Watch {
             (None, Length::For(_) | Length::Requests(_)) => steady(self.online.series(), &self.fixed),
         }
     }
-
-    /// What it says at the end.
-    pub(super) fn verdict(self) -> Verdict {
-        self.so_far()
-    }
 }
 
-/// A load in virtual time that goes on until its watch, or the user, ends it.
-pub(super) struct Going<'a> {
+/// The state of a load in virtual time, which its watch or the user ends.
+pub(super) struct Interruptible<'a> {
     watch: Watch,
     interrupt: &'a AtomicBool,
     interrupted: bool,
 }
 
-impl<'a> Going<'a> {
+impl<'a> Interruptible<'a> {
     pub(super) fn new(watch: Watch, interrupt: &'a AtomicBool) -> Self {
-        Going { watch, interrupt, interrupted: false }
+        Interruptible { watch, interrupt, interrupted: false }
     }
 
-    /// Takes an interval and says whether to go on. `each` hears of it, how far the load is, and what can be said of all so far; of one
-    /// in which the user ended it nobody does.
+    /// Adds an interval, calls `each` with the completed share and the verdict so far, and decides whether the load continues. After an
+    /// interrupt, the interval is dropped.
     pub(super) fn push(&mut self, row: &Row, each: impl FnOnce(f64, &dyn Fn() -> Verdict)) -> Control {
         self.interrupted = self.interrupt.load(Ordering::Relaxed);
         if self.interrupted {
@@ -109,8 +104,8 @@ impl<'a> Going<'a> {
         control
     }
 
-    /// How it ended.
+    /// The end of the load.
     pub(super) fn ended(self) -> Ended {
-        if self.interrupted { Ended::Interrupted } else { Ended::Complete(self.watch.verdict()) }
+        if self.interrupted { Ended::Interrupted } else { Ended::Complete(self.watch.so_far()) }
     }
 }

@@ -1,7 +1,8 @@
-//! Which attribute of which drives counts what, and in which unit.
+//! SMART attributes of ATA drives, with the meaning and unit of their counts.
 //!
-//! The names are those smartmontools gives by model; a number alone means something else on every maker's drives.
-//! Sources: `published/lifetime.csv`, topic `smart` (smartmontools `drivedb.h` at f1d0da9ce840). Not here: Samsung's
+//! The names are those of smartmontools, which depend on the model: manufacturers use the same number for different
+//! counters.
+//! Sources: `published/lifetime.csv`, topic `smart` (smartmontools `drivedb.h` at f1d0da9ce840). Not supported: Samsung's
 //! 251 `NAND_Writes`, whose unit is not published.
 
 const MIB_32: f64 = 33_554_432.0;
@@ -12,7 +13,7 @@ const GB: f64 = 1e9;
 pub(super) struct Counter {
     pub(super) id: u64,
     pub(super) name: &'static str,
-    /// Bytes of one count; `None` where it is one logical block.
+    /// Bytes per count; `None` if the unit is a logical block.
     pub(super) unit: Option<f64>,
 }
 
@@ -20,7 +21,7 @@ const fn counter(id: u64, name: &'static str, unit: f64) -> Counter {
     Counter { id, name, unit: Some(unit) }
 }
 
-/// Host writes; the first that a drive has is taken.
+/// Counters of host writes, in order of preference.
 pub(super) const HOST: [Counter; 6] = [
     counter(225, "Host_Writes_32MiB", MIB_32),
     counter(241, "Host_Writes_32MiB", MIB_32),
@@ -30,7 +31,7 @@ pub(super) const HOST: [Counter; 6] = [
     Counter { id: 246, name: "Total_LBAs_Written", unit: None },
 ];
 
-/// NAND writes: the counters of the first group of which a drive has all are added.
+/// Groups of counters of NAND writes, in order of preference. The counters of a group are added.
 pub(super) const NAND: [&[Counter]; 7] = [
     &[counter(243, "NAND_Writes_32MiB", MIB_32)],
     &[counter(249, "NAND_Writes_1GiB", GIB)],
@@ -41,8 +42,8 @@ pub(super) const NAND: [&[Counter]; 7] = [
     &[counter(249, "TLC_NAND_GB_Writes", GB)],
 ];
 
-/// Pages programmed for the host and besides (Crucial and Micron, 247 and 248): their ratio is known, the size of a
-/// page is not.
+/// Pages programmed for the host, and by the drive itself (Crucial and Micron, 247 and 248). The page size is unknown, so
+/// only their ratio is used.
 pub(super) const PAGES: [(u64, &[&str]); 2] =
     [(247, &["Host_Program_Page_Count"]), (248, &["FTL_Program_Page_Count", "Bckgnd_Program_Page_Cnt"])];
 

@@ -1,8 +1,8 @@
-//! Counters of a real drive: what `smartctl --json -a` and `nvme … -o json` printed, read into one [`Reading`].
+//! Reads the counters of a real drive from the output of `smartctl --json -a` and `nvme … -o json` into a [`Reading`].
 //!
-//! Understood are smartctl for ATA and NVMe, and of nvme-cli `smart-log`, `ocp smart-add-log` and the vendors' logs
-//! with `nand_bytes_written` and `host_bytes_written` (Intel, Solidigm, Memblaze). The user runs
-//! these programs: reading a drive takes rights that lowtide does not ask for.
+//! Supported are smartctl for ATA and NVMe, and the nvme-cli logs `smart-log`, `ocp smart-add-log` and those of
+//! vendors with `nand_bytes_written` and `host_bytes_written` (Intel, Solidigm, Memblaze). The user runs these
+//! programs, because they need root.
 
 mod attributes;
 
@@ -12,51 +12,51 @@ use serde_json::Value as Json;
 /// Bytes of an NVMe data unit: a thousand blocks of 512 bytes (NVMe base specification, SMART log 02h).
 const NVME_UNIT: f64 = 512_000.0;
 
-/// What a drive said of itself at one time. Counts are since it was made.
+/// A drive's counters at one time. Counts start at the manufacture of the drive.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reading {
-    /// Its model.
+    /// The model of the drive.
     pub model: Option<String>,
-    /// What the host may address, in bytes.
+    /// Capacity in bytes.
     pub capacity: Option<f64>,
-    /// Hours it was switched on.
+    /// Power-on hours.
     pub power_on_hours: Option<f64>,
-    /// How warm it is.
+    /// Temperature in degrees Celsius.
     pub temperature_celsius: Option<f64>,
-    /// Bytes the host wrote.
+    /// Bytes written by the host.
     pub host_bytes: Option<f64>,
-    /// What the NAND took, beside what the host wrote, in one unit.
+    /// Host writes and NAND writes in one unit.
     pub media: Option<Media>,
-    /// Percent of its rated life the drive says is used, a whole number; may pass 100.
+    /// Used share of the rated life in whole percent, as the drive reports it; may exceed 100.
     pub used_percent: Option<f64>,
-    /// Where the numbers stand, in the drive's words.
+    /// The names of the counters used, as the drive reports them.
     pub sources: Vec<String>,
-    /// What was found and cannot be used.
+    /// Notes about counters that are not used.
     pub notes: Vec<String>,
 }
 
-/// Writes of the host and of the drive in the same unit; their ratio is the write amplification.
+/// Host writes and NAND writes in the same unit. Their ratio is the write amplification.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Media {
-    /// Of the host.
+    /// Host writes.
     pub host: f64,
-    /// Into the NAND.
+    /// NAND writes.
     pub nand: f64,
 }
 
-/// Why a text is no reading.
+/// An error of reading the output of these programs.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadingError {
     /// It is not JSON.
     #[error("it is not JSON ({0})")]
     Json(#[from] serde_json::Error),
-    /// It is JSON without any counter that is known.
-    #[error("it holds no counters that lowtide knows{}", .0.as_ref().map(|said| format!("; smartctl says: {said}")).unwrap_or_default())]
+    /// It is JSON without a known counter.
+    #[error("it contains no known counters{}", .0.as_ref().map(|message| format!("; smartctl reports: {message}")).unwrap_or_default())]
     Nothing(Option<String>),
 }
 
 impl ReadingError {
-    /// What is accepted, in one line.
+    /// The accepted input, in one line.
     pub const ACCEPTED: &str = "the output of `smartctl --json -a /dev/sdX`, `nvme smart-log /dev/nvme0 -o json`, or \
                                 `nvme ocp smart-add-log /dev/nvme0 -o json`";
 }
@@ -65,7 +65,7 @@ impl Reading {
     /// Reads one file.
     ///
     /// # Errors
-    /// [`ReadingError`] where it is not JSON, or holds nothing that is known.
+    /// [`ReadingError`] if it is not JSON, or has no known counter.
     pub fn parse(text: &str) -> Result<Reading, ReadingError> {
         let json: Json = serde_json::from_str(text)?;
         let mut reading = Reading {
@@ -74,7 +74,7 @@ impl Reading {
                 .or_else(|| number(&json["nvme_total_capacity"])),
             power_on_hours: number(&json["power_on_time"]["hours"]),
             temperature_celsius: number(&json["temperature"]["current"])
-                // nvme-cli gives the number of the log, in kelvins.
+                // nvme-cli prints the number in the log, which is in kelvins.
                 .or_else(|| Some(number(&json["temperature"])? - 273.0)),
             ..Reading::default()
         };
@@ -82,13 +82,13 @@ impl Reading {
         reading.vendor(&json);
         reading.ata(&json);
         if reading.host_bytes.is_none() && reading.media.is_none() && reading.used_percent.is_none() {
-            let said = &json["smartctl"]["messages"][0]["string"];
-            return Err(ReadingError::Nothing(said.as_str().map(str::to_owned)));
+            let message = &json["smartctl"]["messages"][0]["string"];
+            return Err(ReadingError::Nothing(message.as_str().map(str::to_owned)));
         }
         Ok(reading)
     }
 
-    /// The two of one time together: what the first lacks is taken from the other.
+    /// Combines two readings of the same time. Values of `self` take precedence.
     pub fn with(mut self, other: Reading) -> Reading {
         self.model = self.model.or(other.model);
         self.capacity = self.capacity.or(other.capacity);
@@ -97,7 +97,7 @@ impl Reading {
         self.host_bytes = self.host_bytes.or(other.host_bytes);
         self.used_percent = self.used_percent.or(other.used_percent);
         self.media = match (self.media, other.media) {
-            // A count of NAND bytes alone, which the host's from the other file completes.
+            // The other file may have the host bytes that a file with only NAND bytes lacks.
             (Some(media), _) | (None, Some(media)) if media.host > 0.0 => Some(media),
             (Some(media), _) | (None, Some(media)) => {
                 self.host_bytes.map(|host| Media { host, nand: media.nand })
@@ -109,13 +109,13 @@ impl Reading {
         self
     }
 
-    /// Bytes the NAND took since the drive was made; where only pages are counted, by their ratio.
+    /// Bytes written to the NAND. If the drive counts only pages, computed from their ratio.
     pub fn nand_bytes(&self) -> Option<f64> {
         let media = self.media.filter(|media| media.host > 0.0)?;
         Some(self.host_bytes? * media.nand / media.host)
     }
 
-    /// SMART log 02h, by smartctl or by nvme-cli.
+    /// Reads SMART log 02h, as printed by smartctl or nvme-cli.
     fn nvme(&mut self, json: &Json) {
         let inner = &json["nvme_smart_health_information_log"];
         let log = if inner.is_object() { inner } else { json };
@@ -131,13 +131,13 @@ impl Reading {
         self.power_on_hours = self.power_on_hours.or_else(|| number(&log["power_on_hours"]));
     }
 
-    /// Logs that count what the NAND took.
+    /// Reads vendors' logs with NAND writes.
     fn vendor(&mut self, json: &Json) {
         if let Some(nand) = number(&json["Physical media units written"]) {
             self.media = Some(Media { host: self.host_bytes.unwrap_or(0.0), nand });
             self.sources.push("Physical media units written (OCP C0h, bytes)".to_owned());
         }
-        // At the top, or one level down under a heading such as `Device stats`.
+        // The counters are at the top level, or one level down under a heading such as `Device stats`.
         let tables =
             std::iter::once(json).chain(json.as_object().into_iter().flat_map(|object| object.values()));
         for table in tables {
@@ -179,9 +179,8 @@ impl Reading {
             self.sources.extend([host_name, rest_name]);
         }
         let samsung = find(251, "NAND_Writes").filter(|_| self.media.is_none());
-        self.notes.extend(
-            samsung.map(|_| "The unit of 251 NAND_Writes is not published; it is not used.".to_owned()),
-        );
+        self.notes
+            .extend(samsung.map(|_| "251 NAND_Writes is not used: its unit is not published.".to_owned()));
         let left = LEFT.iter().find_map(|(id, name)| Some((*id, *name, number(&find(*id, name)?["value"])?)));
         let used = number(&json["endurance_used"]["current_percent"])
             .map(|used| ("endurance_used".to_owned(), used))
@@ -204,7 +203,7 @@ fn statistic(json: &Json, name: &str) -> Option<f64> {
     rows.filter(|row| row["name"].as_str() == Some(name)).find_map(|row| number(&row["value"]))
 }
 
-/// A number as it is, in a text, or in two halves of 64 bits.
+/// A number, given as a number, as text, or as two halves of 64 bits.
 fn number(json: &Json) -> Option<f64> {
     let found = match json {
         Json::Number(number) => number.as_f64(),

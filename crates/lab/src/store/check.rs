@@ -1,40 +1,39 @@
-//! Checks a whole part before anything of it is taken: it may come from a machine that lost power, from a
-//! worker with a bug, or from a stranger.
+//! Checks a part completely before it is merged: it may come from a machine that lost power, from a
+//! faulty worker, or from an untrusted source.
 //!
 //! ```text
-//!   file      an intact database with the tables of a store and nothing else, no rows without a cell
-//!   campaign  what its head says is what its plan says; its cells are those of the plan
-//!   cell      intervals in order, numbers that can be, histograms that decode and count what their interval counted,
-//!             an end as the writer writes it
+//!   file      an intact database with exactly the tables of a store, and no rows without a cell
+//!   campaign  its head and its cells match its plan
+//!   cell      ordered intervals, possible numbers, histograms that match the counts of their intervals, a valid end
 //! ```
 //!
-//! Campaigns of other programs (`import`) have no plan, and may have gaps and histograms that count other
-//! operations than their intervals: of those only their consistency with themselves is checked. Not here:
-//! whether numbers are true: a part that consistently claims that a drive is fast is believed.
+//! Imported campaigns have no plan, and may have gaps and histograms whose counts differ from their
+//! intervals. They are only checked for consistency. Not checked: whether consistent numbers are true.
 
 use super::add::IMPORTED;
-use super::{Store, StoreError, schema, whole};
+use super::tables::{self, Tables};
+use super::{Store, StoreError, schema};
 use crate::experiment::Experiment;
 use crate::plan::{Plan, PlannedCell};
 use lowtide_core::{Latency, Seed};
 use lowtide_engines::tpcc::Kind;
 use lowtide_files::device;
+use lowtide_record::analysis::Verdict;
 use lowtide_record::{Campaign, Cell, Done, Percentiles, Row, Status};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What is wrong with a part, in words.
-type Wrong = String;
+/// The result of a check. The error is the message for [`StoreError::BadPart`].
+type Checked = Result<(), String>;
 
-/// An error that says what is wrong with a part.
-fn bad(path: &Path, what: impl Into<Wrong>) -> StoreError {
+fn bad(path: &Path, what: impl Into<String>) -> StoreError {
     StoreError::BadPart { path: path.to_owned(), what: what.into() }
 }
 
-/// Turns an error into one about the part's contents, unless it comes from the machine.
-fn told(path: &Path, error: StoreError) -> StoreError {
+/// Converts an error into [`StoreError::BadPart`], unless its cause is the machine.
+fn blame_part(path: &Path, error: StoreError) -> StoreError {
     use rusqlite::ErrorCode::{
         CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, OutOfMemory, PermissionDenied, ReadOnly,
         SystemIoFailure,
@@ -53,17 +52,17 @@ fn told(path: &Path, error: StoreError) -> StoreError {
 }
 
 impl Store {
-    /// Opens a store whose campaigns are to be taken into another: reads it as it is at one instant, never
-    /// writes to it, and checks it as a file.
+    /// Opens a store to merge its campaigns into another. Reads one snapshot of it, never writes to it, and checks the
+    /// file.
     ///
     /// # Errors
-    /// [`StoreError::BadPart`] if it holds anything that no writer puts there; others if it cannot be read.
+    /// [`StoreError::BadPart`] if the file is invalid; others if it cannot be read.
     pub(super) fn open_part(path: &Path) -> Result<Store, StoreError> {
-        let store = Store::open_existing(path).map_err(|error| told(path, error))?;
-        let fail = |error| told(path, StoreError::on(path)(error));
-        // A file in WAL mode that is opened to be read leaves other files beside it.
+        let store = Store::open_existing(path).map_err(|error| blame_part(path, error))?;
+        let fail = |error| blame_part(path, StoreError::on(path)(error));
+        // Opening a file in WAL mode creates two files next to it, so the connection must not write.
         store.connection.execute_batch("PRAGMA query_only = ON; BEGIN;").map_err(fail)?;
-        file(&store.connection).map_err(fail)?.map_or(Ok(()), |wrong| Err(bad(path, wrong)))?;
+        file(&store.connection).map_err(fail)?.map_err(|wrong| bad(path, wrong))?;
         Ok(store)
     }
 
@@ -72,11 +71,8 @@ impl Store {
     /// # Errors
     /// As [`Store::open_part`].
     pub(super) fn campaigns_of_part(&self) -> Result<Vec<i64>, StoreError> {
-        let text = "SELECT id FROM campaign ORDER BY id";
-        let all = self.connection.prepare(text).and_then(|mut statement| {
-            statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()
-        });
-        all.map_err(|error| told(&self.path, StoreError::on(&self.path)(error)))
+        let all = self.tables().query("SELECT id FROM campaign ORDER BY id", [], |row| Ok(row.get(0)?));
+        all.map_err(|error| blame_part(&self.path, error))
     }
 
     /// Checks a campaign of a part.
@@ -84,21 +80,16 @@ impl Store {
     /// # Errors
     /// As [`Store::open_part`].
     pub(super) fn check(&self, number: i64) -> Result<(), StoreError> {
-        let path = &self.path;
-        let told = |error| told(path, error);
-        let plan: String = self
-            .connection
-            .query_row("SELECT plan FROM campaign WHERE id = ?1", [number], |row| row.get(0))
-            .map_err(|error| told(StoreError::on(path)(error)))?;
-        let campaign = self.head(number).map_err(told)?;
+        let blame = |error| blame_part(&self.path, error);
+        let plan = self.tables().identity(number).map_err(blame)?.plan;
+        let campaign = self.head(number).map_err(blame)?;
         let imported = plan == IMPORTED;
+        let mut planned = None;
         if !imported {
-            head(&campaign, &plan).map_or(Ok(()), |wrong| Err(bad(path, wrong)))?;
+            head(&campaign, &plan).map_err(|wrong| bad(&self.path, wrong))?;
+            planned = replanned(&campaign, &plan);
         }
-        let planned = if imported { None } else { replanned(&campaign, &plan) };
-        for cell in
-            whole::numbers(&self.connection, number, None).map_err(|e| told(StoreError::on(path)(e)))?
-        {
+        for cell in self.tables().numbers(number, None).map_err(blame)? {
             self.check_cell(number, cell, planned.as_ref(), imported)?;
         }
         Ok(())
@@ -111,68 +102,60 @@ impl Store {
         plan: Option<&Plan>,
         imported: bool,
     ) -> Result<(), StoreError> {
-        let path = &self.path;
-        let of_cell = |wrong: Wrong| bad(path, format!("cell {number}: {wrong}"));
-        let fail = |error| match told(path, error) {
+        let of_cell = |wrong: String| bad(&self.path, format!("cell {number}: {wrong}"));
+        let blame = |error| match blame_part(&self.path, error) {
             StoreError::BadPart { what, .. } => of_cell(what),
             other => other,
         };
-        let on = |error| fail(StoreError::on(path)(error));
         let status = "SELECT status FROM cell WHERE campaign = ?1 AND cell = ?2";
-        let status: String = self
-            .connection
-            .prepare_cached(status)
-            .and_then(|mut it| it.query_row(params![campaign, number], |row| row.get(0)))
-            .map_err(on)?;
+        let status = self.tables().one(status, params![campaign, number], |row| Ok(row.get(0)?));
+        let status: String = status.map_err(blame)?.unwrap_or_default();
         if !["pending", "done", "failed", "spared"].contains(&status.as_str()) {
-            return Err(of_cell(format!("it is `{status}`, and cells are pending, done, failed or spared")));
+            return Err(of_cell(format!("its status `{status}` is not pending, done, failed or spared")));
         }
-        let cell = self.cell_as_stored(campaign, number).map_err(fail)?;
+        let cell = self.cell_as_stored(campaign, number).map_err(blame)?;
         if let Some(plan) = plan {
             let planned = plan.cells.get(number as usize).filter(|planned| is_planned(&cell, planned));
-            planned.ok_or_else(|| of_cell("it is not the cell that the plan has".to_owned()))?;
+            planned.ok_or_else(|| of_cell("it does not match the plan".to_owned()))?;
         }
-        let wrong = values(&cell).or_else(|| intervals(&cell, imported)).or_else(|| end(&cell, imported));
-        wrong.map_or(Ok(()), |wrong| Err(of_cell(wrong)))?;
-        let mut histograms = Histograms { cell: &cell, imported, seen: BTreeSet::new(), wrong: None };
-        let take = &mut |start_ns, op: &str, latency: &Latency| histograms.take(start_ns, op, latency);
-        self.each_latency(campaign, number, 0, u64::MAX, take).map_err(fail)?;
-        histograms.end().map_or(Ok(()), |wrong| Err(of_cell(wrong)))
+        let row = values(&cell).and_then(|()| intervals(&cell, imported)).and_then(|()| end(&cell, imported));
+        row.map_err(of_cell)?;
+        let mut histograms = Histograms { cell: &cell, imported, seen: BTreeSet::new(), checked: Ok(()) };
+        let check = &mut |start_ns, op: &str, latency: &Latency| histograms.check(start_ns, op, latency);
+        self.each_latency(campaign, number, 0, u64::MAX, check).map_err(blame)?;
+        histograms.finish().map_err(of_cell)
     }
 
-    /// Checks that a campaign of a part is `campaign` of this store: head and cells agree on what was
-    /// planned.
+    /// Checks that campaign `was` of a part is `campaign` of this store: their heads and planned cells are equal.
     ///
     /// # Errors
-    /// [`StoreError::AnotherCampaign`], [`StoreError::BadPart`], or others where a store cannot be read.
+    /// [`StoreError::AnotherCampaign`], [`StoreError::BadPart`], or others if a store cannot be read.
     pub(super) fn check_is_of(&self, part: &Store, was: i64, campaign: i64) -> Result<(), StoreError> {
-        const HEAD: &str = "SELECT plan, name, title, experiment, target, device, seed, scale, version FROM campaign WHERE id = ?1";
-        let here = StoreError::on(&self.path);
-        let there = |error| told(&part.path, StoreError::on(&part.path)(error));
-        let theirs = whole::identity(&part.connection, was).map_err(there)?;
-        let ours = whole::identity(&self.connection, campaign).map_err(&here)?;
+        const COLUMNS: [&str; 9] =
+            ["plan", "name", "title", "experiment", "target", "device", "seed", "scale", "version"];
+        let blame = |error| blame_part(&part.path, error);
+        let (here, there) = (self.tables(), part.tables());
+        let theirs = there.identity(was).map_err(blame)?;
+        let ours = here.identity(campaign)?;
         if (&theirs.plan, &theirs.on_device) != (&ours.plan, &ours.on_device) {
             return Err(StoreError::AnotherCampaign { path: part.path.clone(), name: ours.name, campaign });
         }
-        let row = |connection: &Connection, campaign: i64| {
-            whole::rows(connection, HEAD, params![campaign]).map(|mut rows| rows.pop().unwrap_or_default())
+        let head = format!("SELECT {} FROM campaign WHERE id = ?1", COLUMNS.join(", "));
+        let row = |tables: Tables<'_>, campaign: i64| {
+            tables.values(&head, [campaign]).map(|mut rows| rows.pop().unwrap_or_default())
         };
-        let own = row(&self.connection, campaign).map_err(&here)?;
-        let other = row(&part.connection, was).map_err(there)?;
-        let columns = ["plan", "name", "title", "experiment", "target", "device", "seed", "scale", "version"];
-        if let Some(column) = (0..columns.len()).find(|&at| own.get(at) != other.get(at)) {
-            let what = format!("the {} of its campaign is another than here", columns[column]);
+        let (own, other) = (row(here, campaign)?, row(there, was).map_err(blame)?);
+        if let Some(at) = (0..COLUMNS.len()).find(|&at| own.get(at) != other.get(at)) {
+            let what = format!("the {} of its campaign differs from the store's", COLUMNS[at]);
             return Err(bad(&part.path, what));
         }
-        let known = whole::numbers(&self.connection, campaign, None).map_err(&here)?;
+        let known = here.numbers(campaign, None)?;
         let mut plan: Option<Option<Plan>> = None;
-        for number in whole::numbers(&part.connection, was, None).map_err(there)? {
-            let planned = whole::planned(&part.connection, &part.format, was, number).map_err(there)?;
-            let planned_here =
-                whole::planned(&self.connection, &self.format, campaign, number).map_err(&here)?;
-            let is_ours = match planned_here {
+        for number in there.numbers(was, None).map_err(blame)? {
+            let planned = there.planned(was, number).map_err(blame)?;
+            let is_ours = match here.planned(campaign, number)? {
                 Some(here) => Some(here) == planned,
-                // This store found the cell needless. If the plan cannot be made again, the range of its
+                // This store removed the cell as unneeded. If the plan cannot be made again, only the range of its
                 // numbers is known.
                 None => {
                     if plan.is_none() {
@@ -187,7 +170,7 @@ impl Store {
                 }
             };
             if !is_ours {
-                let what = format!("cell {number}: it is not the cell that the campaign has here");
+                let what = format!("cell {number}: it does not match the cell of the store");
                 return Err(bad(&part.path, what));
             }
         }
@@ -195,97 +178,96 @@ impl Store {
     }
 }
 
-/// What is wrong with a database as a file.
-fn file(connection: &Connection) -> rusqlite::Result<Option<Wrong>> {
+/// Checks a database as a file.
+fn file(connection: &Connection) -> rusqlite::Result<Checked> {
     let format = schema::version(connection)?;
     let mut objects = connection.prepare("SELECT type, name FROM sqlite_schema ORDER BY name")?;
     let objects: Vec<(String, String)> =
         objects.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
     for (kind, name) in &objects {
         if kind != "table" || schema::known_columns(name).is_none() {
-            return Ok(Some(format!("it has the {kind} `{name}`, which no store has")));
+            return Ok(Err(format!("it has an unexpected {kind} `{name}`")));
         }
         if !schema::fits(name, &schema::columns(connection, name)?, format) {
-            return Ok(Some(format!("its table `{name}` has other columns than that of a store")));
+            return Ok(Err(format!("table `{name}` does not have the columns of a store")));
         }
     }
-    let needed = ["campaign", "environment", "cell"].into_iter().chain(whole::tables_since(format));
+    let needed = ["campaign", "environment", "cell"].into_iter().chain(tables::of_cells_in(format));
     if let Some(missing) = needed.into_iter().find(|name| objects.iter().all(|(_, other)| other != name)) {
-        return Ok(Some(format!("it has no table `{missing}`")));
+        return Ok(Err(format!("table `{missing}` is missing")));
     }
     let encoding: String = connection.query_row("PRAGMA encoding", [], |row| row.get(0))?;
     if encoding != "UTF-8" {
-        return Ok(Some(format!("its texts are {encoding}, and those of a store UTF-8")));
+        return Ok(Err(format!("its text encoding is {encoding}, not UTF-8")));
     }
     let intact: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     if intact != "ok" {
-        return Ok(Some(format!("SQLite finds it damaged: {}", intact.lines().last().unwrap_or_default())));
+        let damage = intact.lines().last().unwrap_or_default();
+        return Ok(Err(format!("it fails SQLite's integrity check: {damage}")));
     }
-    strays(connection, format)
+    orphans(connection, format)
 }
 
-/// Rows that belong to nothing.
-fn strays(connection: &Connection, format: i32) -> rusqlite::Result<Option<Wrong>> {
+/// Checks that every row belongs to a row of its parent table.
+fn orphans(connection: &Connection, format: i32) -> rusqlite::Result<Checked> {
     let find = |text: String| connection.query_row(&text, [], |row| row.get::<_, Value>(0)).optional();
     for table in ["environment", "cell"] {
         let text =
             format!("SELECT campaign FROM {table} WHERE campaign NOT IN (SELECT id FROM campaign) LIMIT 1");
         if find(text)?.is_some() {
-            return Ok(Some(format!("`{table}` has rows of a campaign that it has not")));
+            return Ok(Err(format!("table `{table}` has rows of a missing campaign")));
         }
     }
-    for table in whole::tables_since(format) {
-        let text = format!(
+    let without_parent = |table: &str, parent: &str, also: &str| {
+        format!(
             "SELECT cell FROM {table} t WHERE NOT EXISTS
-             (SELECT 1 FROM cell c WHERE c.campaign = t.campaign AND c.cell = t.cell) LIMIT 1"
-        );
-        if find(text)?.is_some() {
-            return Ok(Some(format!("`{table}` has rows of a cell that it has not")));
+             (SELECT 1 FROM {parent} p WHERE p.campaign = t.campaign AND p.cell = t.cell {also}) LIMIT 1"
+        )
+    };
+    for table in tables::of_cells_in(format) {
+        if find(without_parent(table, "cell", ""))?.is_some() {
+            return Ok(Err(format!("table `{table}` has rows of a missing cell")));
         }
     }
-    let of_intervals = ["histogram", "transactions"];
-    for table in whole::tables_since(format).filter(|table| of_intervals.contains(table)) {
-        let text = format!(
-            "SELECT cell FROM {table} t WHERE NOT EXISTS (SELECT 1 FROM interval i
-             WHERE i.campaign = t.campaign AND i.cell = t.cell AND i.start_ns = t.start_ns) LIMIT 1"
-        );
-        if let Some(cell) = find(text)? {
+    for table in tables::of_cells_in(format).filter(|table| ["histogram", "transactions"].contains(table)) {
+        if let Some(cell) = find(without_parent(table, "interval", "AND p.start_ns = t.start_ns"))? {
             let cell = if let Value::Integer(cell) = cell { cell } else { -1 };
-            return Ok(Some(format!("cell {cell}: `{table}` has rows of an interval that it has not")));
+            return Ok(Err(format!("cell {cell}: table `{table}` has rows of a missing interval")));
         }
     }
-    if whole::tables_since(format).any(|table| table == "oltp") {
-        let text = "SELECT cell FROM transactions t WHERE NOT EXISTS
-                    (SELECT 1 FROM oltp o WHERE o.campaign = t.campaign AND o.cell = t.cell) LIMIT 1";
-        if let Some(Value::Integer(cell)) = find(text.to_owned())? {
-            return Ok(Some(format!("cell {cell}: it has transactions, and no database")));
-        }
+    if tables::of_cells_in(format).any(|table| table == "oltp")
+        && let Some(Value::Integer(cell)) = find(without_parent("transactions", "oltp", ""))?
+    {
+        return Ok(Err(format!("cell {cell}: it has transactions but no database")));
     }
-    Ok(None)
+    Ok(Ok(()))
 }
 
-/// What is wrong with a campaign's own row: the plan holds, as text, all that was asked for.
-fn head(campaign: &Campaign, plan: &str) -> Option<Wrong> {
+/// Checks the row of a campaign. Its plan contains all of its inputs as text.
+fn head(campaign: &Campaign, plan: &str) -> Checked {
     if natural(campaign.scale).is_none() || campaign.scale == 0 {
-        return Some("its scale is not a whole number from 1 on".to_owned());
+        return Err("its scale is not a positive number".to_owned());
     }
     if campaign.version != env!("CARGO_PKG_VERSION") {
-        // Another version may have written its plan differently.
-        return None;
+        // Plans of other versions may be written differently.
+        return Ok(());
     }
     let Some(rest) = plan.strip_prefix(campaign.experiment.as_str()) else {
-        return Some("its experiment is not that of its plan".to_owned());
+        return Err("its experiment does not match its plan".to_owned());
     };
-    let asked = format!("\n{} seed {} scale 1/{}", campaign.target, campaign.seed, campaign.scale);
-    let ends = |at: usize| rest[at + asked.len()..].is_empty() || rest[at + asked.len()..].starts_with('\n');
-    if !rest.match_indices(&asked).any(|(at, _)| ends(at)) {
-        return Some("its target, seed or scale is not that of its plan".to_owned());
+    let inputs = format!("\n{} seed {} scale 1/{}", campaign.target, campaign.seed, campaign.scale);
+    let ends = |at: usize| matches!(rest.as_bytes().get(at + inputs.len()), None | Some(b'\n'));
+    if !rest.match_indices(&inputs).any(|(at, _)| ends(at)) {
+        return Err("its target, seed or scale does not match its plan".to_owned());
     }
-    let device = campaign.devices.iter().find(|device| !rest.contains(device.as_str()));
-    device.map(|_| "its device file is not that of its plan".to_owned())
+    if !campaign.devices.iter().all(|device| rest.contains(device.as_str())) {
+        return Err("its device file does not match its plan".to_owned());
+    }
+    Ok(())
 }
 
-/// The plan of a campaign, made again; `None` where that cannot be done here. A stranger's experiment opens no files.
+/// Makes the plan of a campaign again; `None` if that is not possible here. It never opens files that the experiment of an
+/// untrusted part names.
 fn replanned(campaign: &Campaign, plan: &str) -> Option<Plan> {
     let table: toml::Table = campaign.experiment.parse().ok()?;
     if campaign.version != env!("CARGO_PKG_VERSION")
@@ -299,10 +281,10 @@ fn replanned(campaign: &Campaign, plan: &str) -> Option<Plan> {
     plan.starts_with(&made.identity()).then_some(made)
 }
 
-/// Whether a value of an experiment, or one in it, names a file that a plan would read.
+/// Whether a value of an experiment, or a nested value, names a file that a plan would read.
 fn names_files(key: &str, value: &toml::Value) -> bool {
     match value {
-        // A device in a table of its own: `device = { data = "…", log = "…" }`.
+        // A device given as a table: `device = { data = "…", log = "…" }`.
         toml::Value::Table(table) if key.contains("device") => {
             table.values().any(|value| names_files(key, value))
         }
@@ -324,13 +306,13 @@ fn is_planned(cell: &Cell, planned: &PlannedCell) -> bool {
         && cell.read_share == workload.read_share
 }
 
-/// A number as the store keeps it; `None` of a negative one.
+/// A number read from a column, which is signed; `None` if it was negative.
 fn natural(number: u64) -> Option<u64> {
     i64::try_from(number).ok().map(|_| number)
 }
 
-/// What is wrong with the values of a cell's own row.
-fn values(cell: &Cell) -> Option<Wrong> {
+/// Checks the values of a cell's own row.
+fn values(cell: &Cell) -> Checked {
     let sizes = [
         ("data_bytes", Some(cell.data.get())),
         ("capacity_bytes", Some(cell.capacity.get())),
@@ -340,25 +322,25 @@ fn values(cell: &Cell) -> Option<Wrong> {
     ];
     let negative = sizes.iter().find(|(_, number)| number.is_some_and(|number| natural(number).is_none()));
     if let Some((column, _)) = negative {
-        return Some(format!("its `{column}` is negative"));
+        return Err(format!("its `{column}` is negative"));
     }
     if cell.repetition == 0 {
-        return Some("repetitions count from 1".to_owned());
+        return Err("its repetition is 0, but repetitions count from 1".to_owned());
     }
     if !(0.0..=1.0).contains(&cell.read_share) {
-        return Some(format!("its share of reads is {}, and a share is from 0 to 1", cell.read_share));
+        return Err(format!("its share of reads is {}, not between 0 and 1", cell.read_share));
     }
-    let it = cell.predicted?;
+    let Some(it) = cell.predicted else { return Ok(()) };
     let ordered = it.low <= it.level && it.level <= it.high;
     let finite = [it.level, it.low, it.high].iter().all(|number| number.is_finite());
-    (!ordered || !finite).then(|| "its predicted level lies outside of its interval".to_owned())
+    if ordered && finite { Ok(()) } else { Err("its predicted level lies outside its interval".to_owned()) }
 }
 
-/// What is wrong with the numbers of a cell's intervals.
-fn intervals(cell: &Cell, imported: bool) -> Option<Wrong> {
+/// Checks the numbers of a cell's intervals.
+fn intervals(cell: &Cell, imported: bool) -> Checked {
     let mut expected = 0;
     for row in cell.rows.iter() {
-        let at = |what: &str| Some(format!("{} {what}", interval(row.start_ns)));
+        let at = |what: &str| Err(format!("{} {what}", interval(row.start_ns)));
         let counts = [row.reads, row.read_bytes, row.writes, row.write_bytes, row.errors];
         if counts.iter().chain([&row.start_ns, &row.end_ns]).any(|number| natural(*number).is_none()) {
             return at("has a negative number");
@@ -367,12 +349,15 @@ fn intervals(cell: &Cell, imported: bool) -> Option<Wrong> {
             return at("ends before it begins");
         }
         if row.start_ns != expected && !imported {
-            return at(&format!("does not begin where the one before ends, at {}", seconds(expected)));
+            return at(&format!(
+                "does not begin at the end of the previous interval, at {}",
+                seconds(expected)
+            ));
         }
         expected = row.end_ns;
         let device = [(row.reads, row.read_bytes), (row.writes, row.write_bytes)];
         if row.transactions.is_none() && device.iter().any(|(count, bytes)| *count == 0 && *bytes > 0) {
-            return at("moved bytes, and no operation");
+            return at("has bytes but no operations");
         }
         let kinds = row.transactions.iter().flat_map(|it| &it.kinds);
         for done in kinds.clone() {
@@ -382,10 +367,10 @@ fn intervals(cell: &Cell, imported: bool) -> Option<Wrong> {
         }
         let latencies = [&row.read, &row.write].into_iter().chain(kinds.map(|done| &done.latency));
         if !imported && !latencies.clone().all(are_ordered) || !latencies.clone().all(are_numbers) {
-            return at("has latencies that cannot be");
+            return at("has impossible latencies");
         }
     }
-    None
+    Ok(())
 }
 
 fn are_numbers(it: &Percentiles) -> bool {
@@ -397,52 +382,52 @@ fn are_ordered(it: &Percentiles) -> bool {
     [it.p50_ns, it.p95_ns, it.p99_ns, it.p999_ns, it.max_ns].is_sorted()
 }
 
-/// What is wrong with how a cell ended.
-fn end(cell: &Cell, imported: bool) -> Option<Wrong> {
-    use lowtide_record::analysis::Verdict;
-    let said = |wrong: &str| Some(wrong.to_owned());
-    match cell.status {
-        Status::Done if cell.rows.is_empty() => return said("it is done, and has no intervals"),
-        Status::Done if cell.verdict.is_none() => return said("it is done, and has no verdict"),
-        Status::Done if cell.failure.is_some() => return said("it is done, and says why it failed"),
-        Status::Done
-            if !imported && cell.oltp.is_some() && cell.rows.iter().any(|row| row.transactions.is_none()) =>
-        {
-            return said("it is of a database, and has intervals without transactions");
-        }
-        Status::Failed if cell.failure.is_none() => return said("it failed, and does not say why"),
-        Status::Spared if cell.predicted.is_none() => {
-            return said("it was spared, and has no predicted level");
-        }
-        Status::Pending | Status::Failed | Status::Spared if cell.verdict.is_some() => {
-            return said("it has a verdict, and was not measured to its end");
-        }
-        _ => {}
+/// Checks the status of a cell against its rows and its verdict.
+fn end(cell: &Cell, imported: bool) -> Checked {
+    let is_done = cell.status == Status::Done;
+    let lacks_transactions =
+        !imported && cell.oltp.is_some() && cell.rows.iter().any(|row| row.transactions.is_none());
+    let faults = [
+        (is_done && cell.rows.is_empty(), "it is done but has no intervals"),
+        (is_done && cell.verdict.is_none(), "it is done but has no verdict"),
+        (is_done && cell.failure.is_some(), "it is done but has a reason for failure"),
+        (is_done && lacks_transactions, "it has a database, but intervals without transactions"),
+        (cell.status == Status::Failed && cell.failure.is_none(), "it failed without a reason"),
+        (
+            cell.status == Status::Spared && cell.predicted.is_none(),
+            "it was spared but has no predicted level",
+        ),
+        (!is_done && cell.verdict.is_some(), "it has a verdict but was not measured to the end"),
+    ];
+    if let Some((_, fault)) = faults.into_iter().find(|(applies, _)| *applies) {
+        return Err(fault.to_owned());
     }
-    let Some(Verdict::Steady(estimate)) = &cell.verdict else { return None };
+    let Some(Verdict::Steady(estimate)) = &cell.verdict else { return Ok(()) };
     let numbers = [estimate.mean, estimate.half_width];
     if numbers.iter().any(|number| !number.is_finite() || *number < 0.0) {
-        return said("its level is not a number");
+        return Err("its level is negative or not a number".to_owned());
     }
     let last = cell.rows.last().map_or(0, |row| row.end_ns);
-    (estimate.from_ns >= estimate.to_ns || estimate.to_ns > last)
-        .then(|| "its steady window is not one of its measurement".to_owned())
+    if estimate.from_ns >= estimate.to_ns || estimate.to_ns > last {
+        return Err("its steady window is not within its measurement".to_owned());
+    }
+    Ok(())
 }
 
-/// The histograms of a cell, beside its intervals.
+/// Checks the histograms of a cell against its intervals.
 struct Histograms<'a> {
     cell: &'a Cell,
     imported: bool,
-    /// Intervals, and which of their operations have a histogram.
+    /// Start of the interval and operation of every histogram read so far.
     seen: BTreeSet<(u64, usize)>,
-    wrong: Option<Wrong>,
+    checked: Checked,
 }
 
 /// Operations in the order of their indices: reads, writes, kinds of transaction.
 const OPERATIONS: usize = 2 + Kind::ALL.len();
 
 impl Histograms<'_> {
-    /// What an interval says of an operation: how many there were, and how long they took.
+    /// The number of operations in an interval, and their latencies.
     fn counted(row: &Row, operation: usize) -> (u64, Percentiles) {
         let of = |done: &Done| (done.ended(), done.latency);
         match (operation, &row.transactions) {
@@ -453,12 +438,11 @@ impl Histograms<'_> {
         }
     }
 
-    fn take(&mut self, start_ns: u64, op: &str, latency: &Latency) {
+    fn check(&mut self, start_ns: u64, op: &str, latency: &Latency) {
         let at = self.cell.rows.binary_search_by_key(&start_ns, |row| row.start_ns);
         let mut names = ["read", "write"].into_iter().chain(Kind::ALL.iter().map(|kind| kind.name()));
         let (Ok(at), Some(operation)) = (at, names.position(|name| name == op)) else {
-            self.say(start_ns, &format!("has a histogram of `{op}`, which is no operation of it"));
-            return;
+            return self.fail(start_ns, &format!("has a histogram of the unknown operation `{op}`"));
         };
         let (count, percentiles) = Histograms::counted(&self.cell.rows[at], operation);
         self.seen.insert((start_ns, operation));
@@ -466,36 +450,39 @@ impl Histograms<'_> {
             return;
         }
         if latency.count() != count {
-            let what = format!("counts {count} of `{op}`, and their histogram {}", latency.count());
-            self.say(start_ns, &what);
-        } else if !same(&Percentiles::of(latency), &percentiles) {
-            self.say(start_ns, &format!("has latencies of `{op}` that are not those of their histogram"));
+            let what = format!("counts {count} of `{op}`, but the histogram has {}", latency.count());
+            self.fail(start_ns, &what);
+        } else if !are_equal(&Percentiles::of(latency), &percentiles) {
+            self.fail(start_ns, &format!("has latencies of `{op}` that differ from its histogram"));
         }
     }
 
-    fn say(&mut self, start_ns: u64, what: &str) {
-        self.wrong.get_or_insert_with(|| format!("{} {what}", interval(start_ns)));
+    /// Records the first fault.
+    fn fail(&mut self, start_ns: u64, what: &str) {
+        if self.checked.is_ok() {
+            self.checked = Err(format!("{} {what}", interval(start_ns)));
+        }
     }
 
-    /// What is wrong with all of them.
-    fn end(mut self) -> Option<Wrong> {
+    /// The result, after all histograms were read.
+    fn finish(mut self) -> Checked {
         if !self.imported {
             for row in self.cell.rows.iter() {
-                let is_missing = |operation: &usize| {
-                    Histograms::counted(row, *operation).0 > 0
-                        && !self.seen.contains(&(row.start_ns, *operation))
+                let is_missing = |operation: usize| {
+                    Histograms::counted(row, operation).0 > 0
+                        && !self.seen.contains(&(row.start_ns, operation))
                 };
-                if (0..OPERATIONS).any(|operation| is_missing(&operation)) {
-                    self.say(row.start_ns, "counts operations, and has no histogram of them");
+                if (0..OPERATIONS).any(is_missing) {
+                    self.fail(row.start_ns, "counts operations but has no histogram of them");
                 }
             }
         }
-        self.wrong
+        self.checked
     }
 }
 
-/// Whether percentiles are the same, a mean up to how it was added up.
-fn same(one: &Percentiles, other: &Percentiles) -> bool {
+/// Whether percentiles are equal. Means may differ by rounding, which depends on the order of addition.
+fn are_equal(one: &Percentiles, other: &Percentiles) -> bool {
     let mean_is_close = (one.mean_ns - other.mean_ns).abs() <= one.mean_ns * 1e-9;
     mean_is_close && Percentiles { mean_ns: 0.0, ..*one } == Percentiles { mean_ns: 0.0, ..*other }
 }

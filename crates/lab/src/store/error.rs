@@ -1,4 +1,4 @@
-//! What can be wrong with a store.
+//! Errors of the store.
 
 use lowtide_files::output::OutputError;
 use std::path::{Path, PathBuf};
@@ -6,39 +6,39 @@ use std::path::{Path, PathBuf};
 /// An error of the store.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum StoreError {
-    /// SQLite refused something.
+    /// SQLite reported an error.
     #[error("the store {} cannot be used: {}", path.display(), reason(sqlite))]
     #[diagnostic(help("{}", advice(sqlite)))]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What SQLite says; part of the message, so not a source.
+        /// SQLite's error. The message contains its text, so it is not a source.
         sqlite: rusqlite::Error,
     },
-    /// Another process writes to it.
+    /// Another process writes to the store.
     #[error("the store {} is in use: another lowtide is writing to it", path.display())]
     #[diagnostic(help("wait for it to end, or name another store with `--store FILE`"))]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// There is no file.
+    /// The file does not exist.
     #[error("there is no store {}", path.display())]
     #[diagnostic(help("run an experiment first, or name another store with `--store FILE`"))]
     Missing {
         /// The file.
         path: PathBuf,
     },
-    /// The file is a SQLite database of something else, or of a later version.
+    /// The file is not a SQLite database, belongs to another program, or has a later format.
     #[error("{} is not a store of this version of lowtide: {found}", path.display())]
     #[diagnostic(help("name another file with `--store FILE`"))]
     NotAStore {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// What the file is.
         found: String,
     },
-    /// No campaign of this plan.
+    /// The store has no campaign with this plan.
     #[error("the store {} has no campaign of `{name}` with this experiment, device, seed and scale", path.display())]
     #[diagnostic(help("run without `--resume` to begin one; `lowtide store show` lists what the store has"))]
     NothingToResume {
@@ -47,17 +47,17 @@ pub enum StoreError {
         /// The experiment.
         name: String,
     },
-    /// The campaign of this experiment, device, seed and scale is measured adaptively, or to another precision, and this is not.
+    /// The campaign of this experiment, device, seed and scale was begun with another precision.
     #[error("the campaign of `{name}` in {} was begun {}; this is {}", path.display(), asked(*was), asked(*is))]
-    #[diagnostic(help("{}, or run without `--resume` to begin another campaign", goes_on(*was)))]
+    #[diagnostic(help("{}, or run without `--resume` to begin another campaign", resume_help(*was)))]
     OtherPrecision {
         /// The file.
         path: PathBuf,
         /// The experiment.
         name: String,
-        /// The precision that it was begun with, a share; `None` where it measures every cell.
+        /// The precision that the campaign was begun with, a share; `None` if it measures every cell.
         was: Option<f64>,
-        /// The one that it would be resumed with.
+        /// The precision that it would be resumed with.
         is: Option<f64>,
     },
     /// The campaign of this plan was measured on another device.
@@ -68,13 +68,13 @@ pub enum StoreError {
         path: PathBuf,
         /// The experiment.
         name: String,
-        /// What it was begun on.
+        /// The device that the campaign was begun on.
         was: String,
-        /// What it would be resumed on.
+        /// The device that it would be resumed on.
         is: String,
     },
-    /// No such campaign.
-    #[error("the store {} has no campaign `{wanted}`{}", path.display(), near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+    /// The store has no such campaign.
+    #[error("the store {} has no campaign `{wanted}`{}", path.display(), suggestion("", near.as_deref()))]
     #[diagnostic(help("`lowtide store show` lists what the store has"))]
     NoCampaign {
         /// The file.
@@ -84,8 +84,8 @@ pub enum StoreError {
         /// The nearest name.
         near: Option<String>,
     },
-    /// No such baseline.
-    #[error("the store {} has no baseline `@{wanted}`{}", path.display(), near.as_ref().map(|near| format!("; did you mean `@{near}`?")).unwrap_or_default())]
+    /// The store has no such baseline.
+    #[error("the store {} has no baseline `@{wanted}`{}", path.display(), suggestion("@", near.as_deref()))]
     #[diagnostic(help(
         "`lowtide store baseline list` shows them, `lowtide store baseline set {wanted} CAMPAIGN` makes it"
     ))]
@@ -97,25 +97,25 @@ pub enum StoreError {
         /// The nearest name.
         near: Option<String>,
     },
-    /// A baseline of that name is there already.
+    /// The store already has a baseline of this name.
     #[error("the store {} has a baseline `@{}` already: campaign {}", path.display(), before.name, before.campaign)]
     #[diagnostic(help("`--replace` gives the name to the other campaign; campaigns are never deleted"))]
     BaselineExists {
         /// The file.
         path: PathBuf,
-        /// The one that is there.
+        /// The existing baseline.
         before: Box<super::Baseline>,
     },
-    /// A store would be merged into itself.
-    #[error("{} is the store that is written: it cannot be merged into itself", path.display())]
-    #[diagnostic(help("leave it out: what it has stays in it"))]
+    /// An input of a merge is also its output.
+    #[error("{} cannot be merged into itself", path.display())]
+    #[diagnostic(help("leave it out of the inputs: its campaigns stay in it"))]
     IntoItself {
         /// The file.
         path: PathBuf,
     },
-    /// A part of another campaign than the one it was given for.
-    #[error("{} is no part of campaign {campaign}, `{name}`: its plan or its block device is another", path.display())]
-    #[diagnostic(help("`lowtide store merge` puts stores together that are not known to belong together"))]
+    /// A part belongs to another campaign.
+    #[error("{} is not part of campaign {campaign}, `{name}`: its plan or its block device differs", path.display())]
+    #[diagnostic(help("`lowtide store merge` accepts stores with any campaigns"))]
     AnotherCampaign {
         /// The part.
         path: PathBuf,
@@ -124,26 +124,26 @@ pub enum StoreError {
         /// The campaign's number.
         campaign: i64,
     },
-    /// Something would be lost.
+    /// The file may not be written, or cannot be.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Output(#[from] OutputError),
-    /// A part holds what no writer puts there, or what does not belong to its campaign.
-    #[error("{} cannot be taken: {what}", path.display())]
-    #[diagnostic(help("nothing of it was taken: leave it out, and what it has is measured again"))]
+    /// The contents of a part are invalid, or do not belong to its campaign.
+    #[error("{} cannot be merged: {what}", path.display())]
+    #[diagnostic(help("nothing of it was merged; leave it out, and its cells are measured again"))]
     BadPart {
         /// The part.
         path: PathBuf,
         /// What is wrong with it.
         what: String,
     },
-    /// A value in the store does not read back.
+    /// A value in the store cannot be read back.
     #[error("the store {} is damaged: {what}", path.display())]
-    #[diagnostic(help("`lowtide run … --resume` measures cells again that do not read back"))]
+    #[diagnostic(help("`lowtide run … --resume` measures damaged cells again"))]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Which value.
+        /// The value.
         what: String,
     },
 }
@@ -154,7 +154,7 @@ impl StoreError {
         move |sqlite| StoreError::Sqlite { path: path.clone(), sqlite }
     }
 
-    /// Whether it is about a part that was to be taken, and not about the store that takes it: another part may be better.
+    /// Whether the error is about the contents of a part, so that another part may be accepted.
     pub fn is_of_part(&self) -> bool {
         matches!(
             self,
@@ -162,10 +162,10 @@ impl StoreError {
         )
     }
 
-    /// What of a cell does not read back.
+    /// The damage to a cell.
     ///
     /// # Errors
-    /// The error, where it is about more than a cell.
+    /// The error itself, if it concerns more than a cell.
     pub(super) fn damage(self) -> Result<String, StoreError> {
         use rusqlite::Error::{
             FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error,
@@ -184,39 +184,39 @@ impl StoreError {
         }
     }
 
-    /// Whether the user named a place that cannot hold a store, in contrast to a store that failed.
-    pub fn is_bad_input(&self) -> bool {
-        match self {
-            StoreError::Sqlite { sqlite, .. } => super::is_write_protected(sqlite),
-            StoreError::Damaged { .. } | StoreError::InUse { .. } => false,
-            StoreError::Output(error) => !error.is_refusal() && !error.is_failure(),
-            _ => true,
-        }
+    /// Whether SQLite may not create or write the file.
+    pub fn is_write_protected(&self) -> bool {
+        matches!(self, StoreError::Sqlite { sqlite, .. } if super::is_write_protected(sqlite))
     }
 }
 
-/// What asks for a precision.
+/// A suggestion of a similar name, as the end of a message.
+fn suggestion(prefix: &str, near: Option<&str>) -> String {
+    near.map(|near| format!("; did you mean `{prefix}{near}`?")).unwrap_or_default()
+}
+
+/// The options of a run with this precision.
 fn asked(precision: Option<f64>) -> String {
     precision.map_or("without `--adaptive`".to_owned(), |share| format!("with {}", options(share)))
 }
 
-/// What goes on with a campaign that was begun with a precision.
-fn goes_on(precision: Option<f64>) -> String {
+/// The advice for resuming a campaign that was begun with this precision.
+fn resume_help(precision: Option<f64>) -> String {
     match precision {
-        Some(share) => format!("go on with it by {}", options(share)),
-        None => "leave out `--adaptive` to go on with it".to_owned(),
+        Some(share) => format!("resume it with {}", options(share)),
+        None => "leave out `--adaptive` to resume it".to_owned(),
     }
 }
 
-/// As they are typed: six digits say every precision that can be asked for.
+/// The options as typed. Six digits represent every accepted precision exactly.
 fn options(share: f64) -> String {
     format!("`--adaptive --precision {}%`", (share * 1e8).round() / 1e6)
 }
 
-/// SQLite's own words, but for the path, which the message has already.
+/// SQLite's text, without the path if it has one: the message already names it.
 fn reason(sqlite: &rusqlite::Error) -> String {
     match sqlite.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::CannotOpen) => "it cannot be opened or made".to_owned(),
+        Some(rusqlite::ErrorCode::CannotOpen) => "it cannot be opened or created".to_owned(),
         _ => sqlite.to_string(),
     }
 }
@@ -233,5 +233,26 @@ fn advice(sqlite: &rusqlite::Error) -> &'static str {
             "another lowtide is writing to it; wait for it, or name another with `--store FILE`"
         }
         _ => "`--store FILE` names another",
+    }
+}
+
+/// An error of reading, before the path of the store is added.
+pub(super) enum Fault {
+    Sqlite(rusqlite::Error),
+    Damaged(String),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Fault::Sqlite(error)
+    }
+}
+
+impl Fault {
+    pub(super) fn at(self, path: &Path) -> StoreError {
+        match self {
+            Fault::Sqlite(sqlite) => StoreError::on(path)(sqlite),
+            Fault::Damaged(what) => StoreError::Damaged { path: path.to_owned(), what },
+        }
     }
 }

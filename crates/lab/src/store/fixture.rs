@@ -1,12 +1,24 @@
-//! Cells for store tests, in the form in which the writer stores measured cells.
+//! Plans and measured cells for the tests of stores.
 
 use super::writer::{Entry, Measured};
-use lowtide_core::{Counters, Interval, Latency, Nanos};
+use crate::experiment::Experiment;
+use crate::plan::Plan;
+use lowtide_core::{Counters, Interval, Latency, Nanos, Seed};
 
 /// Length of an interval.
 pub(super) const INTERVAL_NS: u64 = 10_000_000_000;
 
-/// The three intervals of a cell that writes.
+/// A plan whose cells differ in the number of threads, which counts from 1.
+pub(super) fn plan(cells: u32, seed: u64) -> Plan {
+    let threads: Vec<u32> = (1..=cells).collect();
+    let text = format!(
+        "name = 't'\ntarget.device = 'intel-320-160gb'\n[before-each-cell]\npurge = 'secure-erase'\n\
+         [workload]\npattern = 'random-write'\nblock = '4KiB'\nduration = '1min'\n[sweep]\nthreads = {threads:?}\n"
+    );
+    Plan::new(Experiment::parse("t.toml", &text, &[]).expect("valid"), Seed::new(seed), 1).expect("plans")
+}
+
+/// Three intervals with writes only.
 pub(super) fn intervals(cell: u32) -> impl Iterator<Item = Entry> {
     (0..3).map(move |k| {
         let mut write_latency = Latency::default();

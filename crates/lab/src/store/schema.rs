@@ -1,4 +1,4 @@
-//! The schema and how a connection is set up.
+//! The schema of stores, their formats, and the settings of a connection.
 
 use super::StoreError;
 use crate::experiment::untyped;
@@ -15,18 +15,18 @@ use std::time::Duration;
 
 /// The format that this version writes.
 const VERSION: i32 = KINDS;
-/// The format that has resolved experiments, and factors with the kinds of their levels.
+/// The first format with resolved experiments, and with the kinds of factor levels.
 pub(super) const KINDS: i32 = 5;
-/// The format that has gaps.
+/// The first format with gaps.
 pub(super) const GAPS: i32 = 4;
-/// The format that has device time and predicted levels.
+/// The first format with device time and predicted levels.
 pub(super) const CURVES: i32 = 3;
-/// The format that has databases.
+/// The first format with databases.
 pub(super) const DATABASES: i32 = 2;
-/// Stores of this format are read, and become newer when they are written to.
+/// The oldest format that can be read. A store is upgraded when it is opened for writing.
 pub(super) const OLDEST: i32 = 1;
 
-/// Every table. `{interval}` and `{transactions}` stand for the columns of [`Row::COLUMNS`] and [`Done::COLUMNS`].
+/// The definitions of all tables. `{interval}` and `{transactions}` stand for the columns of [`Row::COLUMNS`] and [`Done::COLUMNS`].
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS campaign (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, title TEXT NOT NULL, experiment TEXT NOT NULL, target TEXT NOT NULL,
@@ -72,7 +72,7 @@ pub(super) struct TableColumn {
     pub hidden: i32,
 }
 
-/// The columns of a table; none where there is no such table.
+/// The columns of a table; empty if there is no such table.
 pub(super) fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<TableColumn>> {
     let text = "SELECT name, type, \"notnull\", pk, hidden FROM pragma_table_xinfo(?1)";
     let of = |row: &rusqlite::Row<'_>| {
@@ -87,7 +87,7 @@ pub(super) fn columns(connection: &Connection, table: &str) -> rusqlite::Result<
     connection.prepare_cached(text)?.query_map([table], of)?.collect()
 }
 
-/// Every table that this version gives a store, with its columns.
+/// The tables of a store of this version, with their columns.
 static KNOWN: LazyLock<BTreeMap<String, Vec<TableColumn>>> = LazyLock::new(|| {
     let all = reference().and_then(|store| {
         let names: Vec<String> = store
@@ -96,26 +96,26 @@ static KNOWN: LazyLock<BTreeMap<String, Vec<TableColumn>>> = LazyLock::new(|| {
             .collect::<rusqlite::Result<_>>()?;
         names.into_iter().map(|name| Ok((name.clone(), columns(&store, &name)?))).collect()
     });
-    all.expect("an empty store is made in memory")
+    all.expect("an empty store in memory is created")
 });
 
-/// The columns that this version gives a table of a store; `None` where stores have no such table.
+/// The columns of a table in a store of this version; `None` if stores have no such table.
 pub(super) fn known_columns(table: &str) -> Option<&'static [TableColumn]> {
     KNOWN.get(table).map(Vec::as_slice)
 }
 
-/// The columns that this version gives a table of a store.
+/// The columns of a table in a store of this version.
 ///
 /// # Panics
-/// Where there is no such table.
+/// If stores have no such table.
 pub(super) fn columns_of(table: &str) -> &'static [TableColumn] {
     known_columns(table).unwrap_or_else(|| panic!("stores have no table `{table}`"))
 }
 
-/// Columns that a later format added to a table, each with the format that has it first.
+/// Columns added after the first format: table, column, first format with the column.
 const ADDED: [(&str, &str, i32); 1] = [("campaign", "resolved", KINDS)];
 
-/// Whether these are the columns of a table in a store of a format, in any order.
+/// Whether `own` are the columns of a table in a store of this format, in any order.
 pub(super) fn fits(table: &str, own: &[TableColumn], format: i32) -> bool {
     let known = columns_of(table);
     let since = |column: &TableColumn| {
@@ -126,8 +126,8 @@ pub(super) fn fits(table: &str, own: &[TableColumn], format: i32) -> bool {
         && known.iter().all(|known| format < since(known) || own.contains(known))
 }
 
-/// The format of an open store, and how its tables are read; looked up once, when the store is opened. A store that another
-/// program upgrades later is read as it was: what it gained shows when it is opened again.
+/// The format of an open store, and the queries for its tables, determined when the store is opened. If another program
+/// upgrades the store later, its new columns are read after it is opened again.
 #[derive(Debug)]
 pub(super) struct StoreFormat {
     /// The number of the format.
@@ -143,25 +143,25 @@ impl StoreFormat {
         Ok(StoreFormat { version: version(connection)?, selects })
     }
 
-    /// `SELECT` of all columns of a table in the order of [`columns_of`], up to `FROM`; a store of an older format gives nothing,
-    /// or zero, for columns that it does not have.
+    /// `SELECT` of all columns of a table in the order of [`columns_of`], up to `FROM`. Columns that an older store lacks are
+    /// NULL or zero.
     ///
     /// # Panics
-    /// Where stores have no such table.
+    /// If stores have no such table.
     pub fn select(&self, table: &str) -> &str {
         &self.selects[table]
     }
 
-    /// The factors of a cell in the form that this version writes.
+    /// Converts the factors of a cell to the current format.
     pub fn factors(&self, stored: String) -> String {
         if self.version < KINDS { with_kinds(&stored) } else { stored }
     }
 }
 
 fn select(connection: &Connection, table: &str) -> rusqlite::Result<String> {
-    let there = columns(connection, table)?;
+    let own = columns(connection, table)?;
     let one = |column: &TableColumn| match column.kind.as_str() {
-        _ if there.iter().any(|it| it.name == column.name) => column.name.clone(),
+        _ if own.iter().any(|it| it.name == column.name) => column.name.clone(),
         "TEXT" => format!("NULL AS {}", column.name),
         _ => format!("0 AS {}", column.name),
     };
@@ -169,7 +169,7 @@ fn select(connection: &Connection, table: &str) -> rusqlite::Result<String> {
     Ok(format!("SELECT {} FROM {table}", list.join(", ")))
 }
 
-/// `INSERT` of a whole row into a table, its values in the order of [`columns_of`].
+/// Inserts a row whose values are in the order of [`columns_of`].
 pub(super) fn insert(connection: &Connection, table: &str, values: &[Value]) -> rusqlite::Result<()> {
     let names: Vec<&str> = columns_of(table).iter().map(|column| column.name.as_str()).collect();
     let places = vec!["?"; values.len()].join(", ");
@@ -177,7 +177,7 @@ pub(super) fn insert(connection: &Connection, table: &str, values: &[Value]) -> 
     connection.prepare_cached(&text)?.execute(params_from_iter(values)).map(drop)
 }
 
-/// The columns of a list in SQL. Latencies are nullable: an interval may have no completions.
+/// SQL definitions of columns. Latencies are nullable: an interval may have no completions.
 fn in_sql<R>(columns: &[Column<R>]) -> String {
     let one = |column: &Column<R>| {
         let kind = match column.value {
@@ -194,10 +194,10 @@ fn tables() -> String {
     TABLES.replace("{interval}", &in_sql(Row::COLUMNS)).replace("{transactions}", &in_sql(Done::COLUMNS))
 }
 
-/// Sets a connection up for a store that is there.
+/// Prepares a connection for reading an existing store.
 ///
 /// # Errors
-/// [`StoreError::NotAStore`] where the file is something else.
+/// [`StoreError::NotAStore`] if the file is not a store.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<StoreFormat, StoreError> {
     secure(connection).map_err(|error| unreadable(path, error))?;
     match format_of(connection, path)? {
@@ -206,16 +206,16 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<StoreFormat,
     }
 }
 
-/// Sets a connection up for writing, and makes the tables in a new file.
+/// Prepares a connection for writing, and creates the tables or upgrades the store if necessary.
 ///
 /// # Errors
-/// [`StoreError::NotAStore`] where the file is something else.
+/// [`StoreError::NotAStore`] if the file is neither empty nor a store.
 pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<StoreFormat, StoreError> {
     let fail = StoreError::on(path);
     secure(connection).map_err(|error| unreadable(path, error))?;
     let is_current = format_of(connection, path)? == Some(VERSION);
     if !is_current || !lacking(connection).map_err(&fail)?.is_empty() {
-        // Another program may have upgraded it by now: what it lacks is read once more, while nobody else can write.
+        // Another program may have upgraded the store: the format is read again under the lock.
         let transaction =
             Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(&fail)?;
         let format = format_of(&transaction, path)?;
@@ -226,21 +226,21 @@ pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<StoreForma
     StoreFormat::of(connection).map_err(fail)
 }
 
-/// Tables that may get more columns.
+/// Tables that later formats may extend.
 const GROWING: [&str; 3] = ["campaign", "interval", "transactions"];
 
-/// Columns that the tables of a store do not have yet.
+/// Columns that the tables of a store lack.
 fn lacking(connection: &Connection) -> rusqlite::Result<Vec<(&'static str, &'static TableColumn)>> {
     let mut lacking = Vec::new();
     for table in GROWING {
-        let there = columns(connection, table)?;
-        let is_new = |column: &&TableColumn| there.iter().all(|own| own.name != column.name);
+        let own = columns(connection, table)?;
+        let is_new = |column: &&TableColumn| own.iter().all(|it| it.name != column.name);
         lacking.extend(columns_of(table).iter().filter(is_new).map(|column| (table, column)));
     }
     Ok(lacking)
 }
 
-/// Upgrades a store of an older format, or an empty file, to this format, in the transaction that is open.
+/// Upgrades an empty file or a store of an older format, in the open transaction.
 pub(super) fn migrate(connection: &Connection, from: Option<i32>) -> rusqlite::Result<()> {
     connection.execute_batch(&tables())?;
     for (table, TableColumn { name, kind, not_null, .. }) in lacking(connection)? {
@@ -264,15 +264,15 @@ pub(super) fn migrate(connection: &Connection, from: Option<i32>) -> rusqlite::R
     connection.execute_batch(&format)
 }
 
-/// Converts the factors of a cell from an older format to format [`KINDS`]. Anything else stays unchanged, and is reported
-/// as damaged when it is read.
+/// Converts the factors of a cell from an older format to format [`KINDS`]. Invalid factors are not changed; reading them
+/// reports the damage.
 fn with_kinds(factors: &str) -> String {
     let Ok(pairs) = serde_json::from_str::<Vec<(String, String)>>(factors) else { return factors.to_owned() };
     let factors: Vec<FactorLevel> = pairs.into_iter().map(|(name, level)| untyped(&name, level)).collect();
     serde_json::to_string(&factors).expect("factors serialise")
 }
 
-/// An empty database with every table that a store may have.
+/// An empty database with all tables that a store may have.
 fn reference() -> rusqlite::Result<Connection> {
     let connection = Connection::open_in_memory()?;
     connection.execute_batch(&format!("{} {};", tables(), super::baseline::TABLE))?;
@@ -284,7 +284,7 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<i32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Waits for other programs' locks, and runs nothing that is written in a schema: a store may be anybody's file.
+/// Sets a timeout for locks, and disables triggers and views: a store may come from an untrusted source.
 fn secure(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_secs(5))?;
     for (setting, on) in [
@@ -302,7 +302,7 @@ fn not_a_store(path: &Path, found: &str) -> StoreError {
     StoreError::NotAStore { path: path.to_owned(), found: found.to_owned() }
 }
 
-/// The error of a file that SQLite cannot read.
+/// The error for a file that SQLite cannot read.
 fn unreadable(path: &Path, error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase) => not_a_store(path, "it is not a database"),
@@ -310,7 +310,7 @@ fn unreadable(path: &Path, error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// The format of the store in the file; `None` where it is empty.
+/// The format of a store; `None` if the file is empty.
 fn format_of(connection: &Connection, path: &Path) -> Result<Option<i32>, StoreError> {
     let fail = |error| unreadable(path, error);
     let application = application(connection).map_err(fail)?;
@@ -319,10 +319,11 @@ fn format_of(connection: &Connection, path: &Path) -> Result<Option<i32>, StoreE
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(fail)?;
     match (application, version, tables) {
         (APPLICATION_ID, OLDEST..=VERSION, _) => Ok(Some(version)),
-        (APPLICATION_ID, later, _) => {
-            Err(not_a_store(path, &format!("it has format {later}, this one {VERSION}")))
-        }
+        (APPLICATION_ID, later, _) => Err(not_a_store(
+            path,
+            &format!("it has format {later}, and this version writes format {VERSION}"),
+        )),
         (0, 0, 0) => Ok(None),
-        _ => Err(not_a_store(path, "it is a database of something else")),
+        _ => Err(not_a_store(path, "it is a database of another program")),
     }
 }

@@ -1,11 +1,10 @@
-//! What adaptive campaigns leave in stores: read back, resumed, merged, joined, and beside stores of older formats.
+//! Tests of adaptive campaigns in stores (reading, resuming, merging, joining), and of older formats.
 //!
-//! Not here: what all campaigns leave; `join` and the command line's tests have that.
+//! Not here: campaigns that measure every cell (`join`, and the tests of the command line).
 
-use super::fixture::intervals;
+use super::fixture::{self, intervals};
 use super::writer::write;
 use super::*;
-use crate::experiment::Experiment;
 use lowtide_core::measure::{Cause, Gap};
 use lowtide_core::rng::unit;
 use lowtide_core::{Nanos, Seed};
@@ -13,13 +12,9 @@ use lowtide_record::analysis::{Estimate, Verdict};
 use lowtide_record::fact::SPARED;
 use lowtide_record::{Campaign, Predicted, Status};
 
-const TEXT: &str = "name = 't'\ntarget.device = 'intel-320-160gb'\n[before-each-cell]\npurge = 'secure-erase'\n\
-    [workload]\npattern = 'random-write'\nblock = '4KiB'\nduration = '1min'\n[sweep]\nthreads = [1, 2, 3, 4, 5]\n";
-
-/// A plan of five cells, adaptive to a precision where there is one.
+/// A plan of five cells, adaptive if it has a precision.
 fn plan(precision: Option<f64>) -> Plan {
-    let experiment = Experiment::parse("t.toml", TEXT, &[]).expect("valid");
-    let mut plan = Plan::new(experiment, Seed::new(1), 1).expect("plans");
+    let mut plan = fixture::plan(5, 1);
     plan.identity_suffix = precision.map_or(String::new(), |share| format!("\nadaptive, precision {share}"));
     plan
 }
@@ -28,13 +23,13 @@ fn steady(mean: f64) -> Verdict {
     Verdict::Steady(Estimate { mean, half_width: mean / 77.0, from_ns: 1, to_ns: 2, batches: 16 })
 }
 
-/// A cell that is done, and took so many seconds.
+/// The entries of a done cell whose device time is `seconds`.
 fn done(cell: u32, seconds: u64) -> impl Iterator<Item = Entry> {
     let end = CellEnd::Done { verdict: steady(f64::from(cell) + 0.1), wear: Vec::new() };
     intervals(cell).chain([Entry::Took(cell, Nanos::from_secs(seconds)), Entry::End(cell, end)])
 }
 
-/// A store with a campaign that measured some of the cells, and predicts others with a level.
+/// A store with one campaign, whose cells are partly measured, partly predicted with `level`.
 fn store(path: &Path, measured: &[u32], predicted: &[u32], level: f64) -> Store {
     let mut store = Store::open(path).expect("a new store");
     let campaign = store.begin(&plan(Some(0.05)), &About::default()).expect("begins");
@@ -44,7 +39,7 @@ fn store(path: &Path, measured: &[u32], predicted: &[u32], level: f64) -> Store 
     if !predicted.is_empty() {
         entries.push(Entry::Fact(SPARED.to_owned(), format!("at {level}")));
     }
-    entries.iter().for_each(|entry| write(&store.connection, campaign, entry).expect("is written"));
+    entries.iter().for_each(|entry| write(store.tables(), campaign, entry).expect("writes"));
     store
 }
 
@@ -54,8 +49,8 @@ fn only(store: &Store) -> Campaign {
     store.load(all[0].id).expect("reads back")
 }
 
-/// Where each cell stands, the levels that are predicted, and what is said of that.
-fn stands(store: &Store) -> (String, Vec<f64>, Vec<String>) {
+/// The status of each cell as a letter, the predicted levels, and the facts about them.
+fn summary(store: &Store) -> (String, Vec<f64>, Vec<String>) {
     let campaign = only(store);
     let letter = |status| match status {
         Status::Pending => '.',
@@ -73,7 +68,7 @@ fn stands(store: &Store) -> (String, Vec<f64>, Vec<String>) {
 }
 
 #[test]
-fn every_level_reads_back_as_it_was() {
+fn every_level_reads_back_exactly() {
     const SEED: u64 = 3;
     println!("seed {SEED}");
     let mut rng = Seed::new(SEED).part("levels", 0).stream();
@@ -83,46 +78,46 @@ fn every_level_reads_back_as_it_was() {
     for _ in 0..400 {
         let verdict = steady(10f64.powf(4.0 * unit(&mut rng)));
         let end = CellEnd::Done { verdict: verdict.clone(), wear: Vec::new() };
-        write(&store.connection, campaign, &Entry::End(0, end)).expect("is written");
+        write(store.tables(), campaign, &Entry::End(0, end)).expect("writes");
         let read: Option<String> = store
             .connection
             .query_row("SELECT verdict FROM cell WHERE campaign = ?1 AND cell = 0", [campaign], |row| {
                 row.get(0)
             })
-            .expect("it is there");
+            .expect("exists");
         let read: Verdict = serde_json::from_str(&read.expect("it is done")).expect("it is a verdict");
         assert_eq!(read, verdict);
     }
 }
 
 #[test]
-fn going_on_takes_what_was_predicted_and_what_was_said_of_it() {
+fn resuming_removes_predictions_and_their_fact() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut store = store(&folder.path().join("all.db"), &[0, 1], &[2, 3, 4], 5.0);
-    assert_eq!(stands(&store), ("ddppp".to_owned(), vec![5.0; 3], vec!["at 5".to_owned()]));
-    let (_, measured) = store.resume(&plan(Some(0.05))).expect("it is there");
+    assert_eq!(summary(&store), ("ddppp".to_owned(), vec![5.0; 3], vec!["at 5".to_owned()]));
+    let (_, measured) = store.resume(&plan(Some(0.05))).expect("exists");
     assert_eq!(measured, [true, true, false, false, false]);
-    assert_eq!(stands(&store), ("dd...".to_owned(), vec![], vec![]));
+    assert_eq!(summary(&store), ("dd...".to_owned(), vec![], vec![]));
     assert_eq!(only(&store).cells[0].took, Some(Nanos::from_secs(60)));
 }
 
 #[test]
-fn a_campaign_of_another_precision_is_named_with_what_goes_on_with_it() {
+fn a_campaign_of_another_precision_is_reported_with_the_options_that_resume_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut begun = store(&folder.path().join("all.db"), &[0], &[], 1.0);
-    let mut says = |precision, wanted: [&str; 2], advice: &str| {
+    let mut fails = |precision, wanted: [&str; 2], advice: &str| {
         let error = begun.resume(&plan(precision)).expect_err("another precision");
         wanted.iter().for_each(|wanted| assert!(error.to_string().contains(wanted), "{error}"));
         let help = miette::Diagnostic::help(&error).expect("advice").to_string();
         assert!(help.starts_with(advice), "{help}");
     };
     let was = "begun with `--adaptive --precision 5%`";
-    says(
+    fails(
         Some(0.007),
         [was, "this is with `--adaptive --precision 0.7%`"],
-        "go on with it by `--adaptive --precision 5%`",
+        "resume it with `--adaptive --precision 5%`",
     );
-    says(None, [was, "this is without `--adaptive`"], "go on with it by `--adaptive --precision 5%`");
+    fails(None, [was, "this is without `--adaptive`"], "resume it with `--adaptive --precision 5%`");
     let mut whole = Store::open(&folder.path().join("whole.db")).expect("a new store");
     whole.begin(&plan(None), &About::default()).expect("begins");
     let error = whole.resume(&plan(Some(0.05))).expect_err("it is not adaptive");
@@ -132,13 +127,13 @@ fn a_campaign_of_another_precision_is_named_with_what_goes_on_with_it() {
 }
 
 #[test]
-fn predictions_stay_where_one_part_knew_whatever_was_measured_and_nobody_contradicts_them() {
+fn a_merge_keeps_the_predictions_of_a_part_that_measured_all_cells() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     let make = |name: &str, measured: &[u32], predicted: &[u32], level| {
         drop(store(&at(name), measured, predicted, level));
     };
-    // One that was copied while it was measured, and went on in both places; and what there was then.
+    // A campaign was copied (`before`) and continued in both copies.
     make("a.db", &[0, 1, 2], &[3, 4], 5.0);
     make("b.db", &[0, 1, 3], &[2, 4], 6.0);
     make("before.db", &[0, 1], &[], 0.0);
@@ -146,9 +141,9 @@ fn predictions_stay_where_one_part_knew_whatever_was_measured_and_nobody_contrad
     let merged = |inputs: &[&str]| {
         let output = at(&format!("{}.db", inputs.concat()));
         for input in inputs {
-            merge(&[at(input)], &output).expect("they are parts of one");
+            merge(&[at(input)], &output).expect("merges");
         }
-        stands(&Store::open_existing(&output).expect("it was made"))
+        summary(&Store::open_existing(&output).expect("exists"))
     };
     let of_a = ("dddpp".to_owned(), vec![5.0; 2], vec!["at 5".to_owned()]);
     for inputs in [["a.db", "before.db"], ["before.db", "a.db"], ["a.db", "early.db"], ["early.db", "a.db"]] {
@@ -161,7 +156,7 @@ fn predictions_stay_where_one_part_knew_whatever_was_measured_and_nobody_contrad
 }
 
 #[test]
-fn device_time_and_predictions_come_with_the_parts_that_are_joined() {
+fn joining_copies_device_time_and_predictions() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     drop(store(&at("begun.db"), &[], &[], 0.0));
@@ -171,27 +166,27 @@ fn device_time_and_predictions_come_with_the_parts_that_are_joined() {
     let campaign = all.adopt(&at("begun.db")).expect("adopts");
     assert_eq!(all.join(&at("one.db"), campaign).expect("joins"), [0]);
     assert_eq!(all.join(&at("two.db"), campaign).expect("joins"), [1, 2]);
-    assert_eq!(stands(&all), ("dddpp".to_owned(), vec![5.0; 2], vec!["at 5".to_owned()]));
+    assert_eq!(summary(&all), ("dddpp".to_owned(), vec![5.0; 2], vec!["at 5".to_owned()]));
     let took: Vec<_> = only(&all).cells.iter().map(|cell| cell.took).collect();
     let minute = Some(Nanos::from_secs(60));
     assert_eq!(took, [minute, minute, minute, None, None]);
-    // Cells that are left behind leave it behind, too.
+    // Pending cells of an extracted part have no device time.
     all.extract(campaign, &[1, 4], &at("part.db")).expect("extracts");
     let part = Store::open_existing(&at("part.db")).expect("a store");
-    assert_eq!(stands(&part).0, ".d..p");
+    assert_eq!(summary(&part).0, ".d..p");
     let took: Vec<_> = only(&part).cells.iter().map(|cell| cell.took).collect();
     assert_eq!(took, [None, minute, None, None, None]);
 }
 
 #[test]
-fn gaps_go_with_their_cell_and_are_gone_when_it_is_measured_again() {
+fn gaps_are_copied_with_their_cell_and_removed_when_it_is_measured_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name);
     let gap = |at_ns, cause| Gap { at_ns, length: Nanos::from_secs(70), cause };
     let gaps = vec![gap(5, Cause::Stopped), gap(4_000_000_000, Cause::Suspended)];
     let one = store(&at("one.db"), &[0], &[], 0.0);
     let entries = gaps.iter().rev().flat_map(|gap| [Entry::Gap(0, *gap), Entry::Gap(1, *gap)]);
-    entries.for_each(|entry| write(&one.connection, 1, &entry).expect("is written"));
+    entries.for_each(|entry| write(one.tables(), 1, &entry).expect("writes"));
     assert_eq!(only(&one).cells[0].gaps, gaps);
     drop(one);
     drop(store(&at("two.db"), &[2], &[], 0.0));
@@ -199,14 +194,14 @@ fn gaps_go_with_their_cell_and_are_gone_when_it_is_measured_again() {
     all.merge(&[at("one.db"), at("two.db")]).expect("merges");
     let of = |store: &Store| only(store).cells.iter().map(|cell| cell.gaps.len()).collect::<Vec<_>>();
     assert_eq!((of(&all), &only(&all).cells[0].gaps), (vec![2, 2, 0, 0, 0], &gaps));
-    // The second cell of the part was not measured to its end.
+    // The second cell of the part was not measured to the end.
     let mut one = Store::open(&at("one.db")).expect("a store");
     assert_eq!(of(&one), [2, 2, 0, 0, 0]);
-    one.resume(&plan(Some(0.05))).expect("goes on");
+    one.resume(&plan(Some(0.05))).expect("resumes");
     assert_eq!(of(&one), [2, 0, 0, 0, 0]);
 }
 
-/// Older formats, each with the tables that it does not have.
+/// Older formats, each with the tables that it lacks.
 const OLDER: [(i32, &[&str]); 4] = [
     (4, &[]),
     (3, &["gap"]),
@@ -214,22 +209,22 @@ const OLDER: [(i32, &[&str]); 4] = [
     (1, &["gap", "device_time", "predicted", "oltp", "transactions"]),
 ];
 
-/// A store of an older format with a campaign that measured some of the cells.
-fn older(path: &Path, (format, gone): (i32, &[&str]), measured: &[u32]) {
+/// A store of an older format, with a campaign in which the given cells are done.
+fn older(path: &Path, (format, lacking): (i32, &[&str]), measured: &[u32]) {
     let older = store(path, measured, &[], 0.0);
-    for table in gone {
-        older.connection.execute_batch(&format!("DROP TABLE {table}")).expect("it was there");
+    for table in lacking {
+        older.connection.execute_batch(&format!("DROP TABLE {table}")).expect("drops");
     }
     let without_kinds = "ALTER TABLE campaign DROP COLUMN resolved; UPDATE cell SET factors =
         (SELECT json_group_array(json_array(value ->> 0, value ->> 1)) FROM json_each(cell.factors))";
-    older.connection.execute_batch(without_kinds).expect("it had kinds");
-    older.connection.pragma_update(None, "user_version", format).expect("a format");
+    older.connection.execute_batch(without_kinds).expect("removes kinds");
+    older.connection.pragma_update(None, "user_version", format).expect("sets the format");
 }
 
-/// Symptom: a part of an older format was no part of its own campaign. Cause: factors were compared as they are written, and older
-/// formats write no kinds. Fix: they are converted first.
+/// Symptom: a part of an older format did not match its own campaign. Cause: factors were compared as stored, and older
+/// formats store no kinds. Fix: factors are converted first.
 #[test]
-fn parts_of_older_formats_are_joined_and_join() {
+fn parts_and_stores_of_older_formats_are_joined() {
     let folder = tempfile::tempdir().expect("a folder");
     for form in OLDER {
         let at = |name: &str| folder.path().join(format!("{name}-{}.db", form.0));
@@ -238,12 +233,12 @@ fn parts_of_older_formats_are_joined_and_join() {
         drop(store(&at("new"), &[1], &[], 0.0));
         drop(store(&at("all"), &[], &[], 0.0));
         let mut all = Store::open(&at("all")).expect("a store");
-        assert_eq!(all.join(&at("old"), 1).expect("an older one joins"), [0, 2], "format {}", form.0);
-        assert_eq!(stands(&all).0, "d.d..");
+        assert_eq!(all.join(&at("old"), 1).expect("an older part joins"), [0, 2], "format {}", form.0);
+        assert_eq!(summary(&all).0, "d.d..");
         let mut all = Store::open(&at("begun")).expect("a store");
-        assert_eq!(all.join(&at("new"), 1).expect("a newer one joins"), [1], "format {}", form.0);
-        assert_eq!(all.join(&at("old"), 1).expect("an older one joins"), [0, 2], "format {}", form.0);
-        assert_eq!(stands(&all).0, "ddd..");
+        assert_eq!(all.join(&at("new"), 1).expect("a newer part joins"), [1], "format {}", form.0);
+        assert_eq!(all.join(&at("old"), 1).expect("an older part joins"), [0, 2], "format {}", form.0);
+        assert_eq!(summary(&all).0, "ddd..");
     }
 }
 
@@ -254,25 +249,24 @@ fn stores_of_older_formats_are_merged() {
         let (old, new) =
             (folder.path().join(format!("{format}.db")), folder.path().join(format!("of-{format}.db")));
         older(&old, form, &[0, 2]);
-        let (merged, what) = merge(std::slice::from_ref(&old), &new).expect("it is read");
-        assert_eq!((what[0].cells, what[0].new), (2, true), "format {format}");
-        assert_eq!(stands(&merged).0, "d.d..", "format {format}");
+        let (mut merged, results) = merge(std::slice::from_ref(&old), &new).expect("merges");
+        assert_eq!((results[0].cells, results[0].new), (2, true), "format {format}");
+        assert_eq!(summary(&merged).0, "d.d..", "format {format}");
         assert_eq!(only(&merged).cells[0].took.is_some(), format >= schema::CURVES);
-        let mut merged = merged;
         drop(store(&folder.path().join(format!("more-{format}.db")), &[1], &[], 0.0));
-        merged.merge(&[folder.path().join(format!("more-{format}.db"))]).expect("a newer one comes to it");
-        assert_eq!(stands(&merged).0, "ddd..", "format {format}");
-        assert_eq!(schema::version(&merged.connection).expect("it has one"), schema::KINDS);
+        merged.merge(&[folder.path().join(format!("more-{format}.db"))]).expect("merges a newer store");
+        assert_eq!(summary(&merged).0, "ddd..", "format {format}");
+        assert_eq!(schema::version(&merged.connection).expect("has a format"), schema::KINDS);
         assert_eq!(
             schema::version(&Store::open_existing(&old).expect("a store").connection),
             Ok(format),
-            "it is as it was"
+            "the input has not changed"
         );
     }
 }
 
-/// Symptom: what a stranger's store said that its experiment asks was believed. Cause: the JSON was copied as it was. Fix: it is
-/// made again from the text.
+/// Symptom: the resolved experiment of a part could differ from its text. Cause: the JSON was copied. Fix: it is made again
+/// from the text, which is compared with the plan.
 #[test]
 fn the_resolved_experiment_of_a_part_is_made_from_its_text() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -281,29 +275,31 @@ fn the_resolved_experiment_of_a_part_is_made_from_its_text() {
     let part = store(&at("part.db"), &[0], &[], 0.0);
     let honest = resolved(&part);
     assert!(honest.is_some());
-    let taken = |name: &str| {
+    let copies = |name: &str| {
         let adopted = at(&format!("adopted-{name}.db"));
         Store::open(&adopted).expect("a new store").adopt(&at("part.db")).expect("adopts");
         let (merged, _) = merge(&[at("part.db")], &at(&format!("merged-{name}.db"))).expect("merges");
         [resolved(&Store::open_existing(&adopted).expect("a store")), resolved(&merged)]
     };
-    assert_eq!(taken("honest"), [honest.clone(), honest.clone()]);
-    for (name, harm) in [("empty", "'{}'"), ("other", "replace(resolved, '4KiB', '0B')"), ("none", "NULL")] {
-        part.connection.execute_batch(&format!("UPDATE campaign SET resolved = {harm}")).expect("it has one");
+    assert_eq!(copies("honest"), [honest.clone(), honest.clone()]);
+    for (name, value) in [("empty", "'{}'"), ("other", "replace(resolved, '4KiB', '0B')"), ("none", "NULL")] {
+        part.connection
+            .execute_batch(&format!("UPDATE campaign SET resolved = {value}"))
+            .expect("has a format");
         assert_ne!(resolved(&part), honest, "{name}");
-        assert_eq!(taken(name), [honest.clone(), honest.clone()], "{name}");
+        assert_eq!(copies(name), [honest.clone(), honest.clone()], "{name}");
     }
 }
 
-/// A number that this version measures and a store does not have yet: read as zero, and added when the store is written to.
+/// A column that an older store lacks reads as zero, and is added when the store is opened for writing.
 #[test]
-fn a_store_without_a_column_of_intervals_reads_and_gets_it() {
+fn a_missing_column_of_intervals_reads_as_zero_and_is_added() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("old.db");
     let older = store(&path, &[0], &[], 0.0);
     let before = only(&older);
     let text = "ALTER TABLE interval DROP COLUMN write_bytes; PRAGMA user_version = 4";
-    older.connection.execute_batch(text).expect("it was there");
+    older.connection.execute_batch(text).expect("drops");
     drop(older);
     let read = |store: &Store| {
         only(store).cells[0].rows.iter().map(|it| (it.writes, it.write_bytes)).collect::<Vec<_>>()
@@ -314,15 +310,15 @@ fn a_store_without_a_column_of_intervals_reads_and_gets_it() {
     let newer = Store::open(&path).expect("a store");
     assert_eq!(schema::version(&newer.connection), Ok(schema::KINDS));
     assert_eq!(read(&newer), wanted);
-    done(1, 60).for_each(|entry| write(&newer.connection, 1, &entry).expect("all columns are there"));
+    done(1, 60).for_each(|entry| write(newer.tables(), 1, &entry).expect("has all columns"));
 }
 
-/// Symptom: a part of an older format without a column was taken, and zeros with it. Cause: any column of those could be missing.
-/// Fix: only one that a later format added can.
+/// Symptom: a damaged part of an older format was merged, with zeros for a missing column. Cause: an older part could lack any
+/// column. Fix: it can lack only columns that a later format added.
 #[test]
 fn a_part_of_an_older_format_has_the_columns_of_its_format() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (number, harm) in [
+    for (number, change) in [
         "ALTER TABLE interval DROP COLUMN writes",
         "ALTER TABLE interval DROP COLUMN counters",
         "ALTER TABLE transactions DROP COLUMN committed",
@@ -336,24 +332,24 @@ fn a_part_of_an_older_format_has_the_columns_of_its_format() {
         let at = |name: &str| folder.path().join(format!("{name}-{number}.db"));
         older(&at("old"), OLDER[0], &[0]);
         let connection = Connection::open(at("old")).expect("opens");
-        connection.execute_batch(harm).expect("it was there");
+        connection.execute_batch(change).expect("drops");
         drop(connection);
-        let table = harm.split(' ').nth(2).expect("a table");
-        let wanted = format!("its table `{table}` has other columns");
-        let told = |done: Result<(), StoreError>| {
-            done.map_or_else(|error| error.to_string(), |()| "taken".to_owned())
+        let table = change.split(' ').nth(2).expect("a table");
+        let wanted = format!("table `{table}` does not have the columns of a store");
+        let outcome = |done: Result<(), StoreError>| {
+            done.map_or_else(|error| error.to_string(), |()| "accepted".to_owned())
         };
-        let merged = told(merge(&[at("old")], &at("new")).map(drop));
-        assert!(merged.contains(&wanted), "{harm}: {merged}");
-        let adopted = told(Store::open(&at("adopted")).expect("a new store").adopt(&at("old")).map(drop));
-        assert!(adopted.contains(&wanted), "{harm}: {adopted}");
+        let merged = outcome(merge(&[at("old")], &at("new")).map(drop));
+        assert!(merged.contains(&wanted), "{change}: {merged}");
+        let adopted = outcome(Store::open(&at("adopted")).expect("a new store").adopt(&at("old")).map(drop));
+        assert!(adopted.contains(&wanted), "{change}: {adopted}");
     }
 }
 
-/// Symptom: two programs that opened an old store failed. Cause: what it lacks was read before the transaction began. Fix: it is
-/// read in it.
+/// Symptom: two programs that opened an old store at once failed. Cause: its missing columns were read before the transaction
+/// began. Fix: they are read in the transaction.
 #[test]
-fn a_store_that_another_upgrades_meanwhile_is_opened() {
+fn a_store_upgraded_by_another_program_meanwhile_is_opened() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("old.db");
     older(&path, OLDER[1], &[0]);
@@ -370,19 +366,19 @@ fn a_store_that_another_upgrades_meanwhile_is_opened() {
     std::thread::sleep(std::time::Duration::from_millis(300));
     schema::migrate(&other, Some(OLDER[1].0)).expect("upgrades");
     other.execute_batch("COMMIT").expect("commits");
-    let connection = opening.join().expect("no panic").expect("it is a store of this format");
+    let connection = opening.join().expect("no panic").expect("opens");
     assert_eq!(schema::version(&connection), Ok(schema::KINDS));
     assert_eq!(only(&Store::open(&path).expect("opens")).cells[0].factors[0].name, "threads");
 }
 
-/// The factors of a damaged cell are shown, in a store of an older format too.
+/// The factors of a damaged cell remain readable, also in an older format.
 #[test]
 fn a_damaged_cell_of_an_older_format_has_its_factors() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("old.db");
     older(&path, OLDER[0], &[0]);
     let connection = Connection::open(&path).expect("opens");
-    connection.execute_batch("UPDATE cell SET verdict = '{' WHERE cell = 0").expect("it is there");
+    connection.execute_batch("UPDATE cell SET verdict = '{' WHERE cell = 0").expect("exists");
     let cells = only(&Store::open_existing(&path).expect("a store")).cells;
     assert_eq!((cells[0].status, cells[1].status), (Status::Damaged, Status::Pending));
     let levels: Vec<&str> = cells[..2].iter().map(|cell| cell.factors[0].level.as_str()).collect();

@@ -1,29 +1,29 @@
-//! The writer: one thread that owns the connection and takes what running cells send.
+//! The writer: one thread that owns the connection and writes the entries that running cells send.
 //!
-//! Not here: what is sent; cells run on as many threads as they like.
+//! Cells may run on any number of threads. Not here: the measurement.
 
-use super::{Store, StoreError, schema};
+use super::tables::Tables;
+use super::{Store, StoreError};
 use lowtide_core::measure::Gap;
 use lowtide_core::{Bytes, Counters, Interval, Latency, Nanos};
 use lowtide_engines::tpcc::Kind;
 use lowtide_record::analysis::Verdict;
 use lowtide_record::column::{Column, Value as Number};
 use lowtide_record::{Done, Oltp, Predicted, Row, Transactions};
+use rusqlite::params;
 use rusqlite::types::Value;
-use rusqlite::{Connection, params};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long rows may wait to be committed.
+/// Interval between commits while rows arrive.
 const COMMIT_EVERY: Duration = Duration::from_millis(500);
-/// Entries that may wait for the writer before cells wait for it.
+/// Capacity of the queue to the writer. Cells wait while it is full.
 const QUEUE: usize = 1024;
 
-/// A row with its histograms, already in their bytes.
+/// A row with its serialised histograms.
 #[derive(Debug, Clone)]
 pub struct Measured {
     /// The row.
@@ -33,17 +33,17 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// What is kept of an interval.
+    /// The row and histograms of an interval.
     pub fn of(interval: &Interval) -> Self {
         Measured::new(Row::of(interval), &interval.read_latency, &interval.write_latency)
     }
 
-    /// A row whose histograms came from elsewhere; they may be empty although operations completed.
+    /// A row of another program. Its histograms may be empty although operations completed.
     pub fn new(row: Row, read: &Latency, write: &Latency) -> Self {
         Measured { row, histograms: counted([("read", read), ("write", write)]) }
     }
 
-    /// What terminals did in an interval, beside what `row` says their device did.
+    /// The transactions of an interval, added to the row of the device.
     pub fn of_terminals(row: Row, interval: &lowtide_engines::Interval) -> Self {
         let row = Row { transactions: Some(Box::new(Transactions::of(interval))), ..row };
         let kinds = Kind::ALL.iter().zip(&interval.kinds).map(|(kind, tally)| (kind.name(), &tally.latency));
@@ -51,7 +51,7 @@ impl Measured {
     }
 }
 
-/// The bytes of the histograms that counted anything.
+/// Serialises the histograms that are not empty.
 fn counted<'a>(
     histograms: impl IntoIterator<Item = (&'static str, &'a Latency)>,
 ) -> Vec<(&'static str, Vec<u8>)> {
@@ -59,55 +59,55 @@ fn counted<'a>(
     counted.map(|(name, latency)| (name, latency.to_bytes())).collect()
 }
 
-/// What is known when a cell's measurement begins.
+/// Facts known when the measurement of a cell begins.
 #[derive(Debug, Clone)]
 pub struct CellStart {
-    /// All NAND of the target, where known.
+    /// The NAND capacity of the target, if known.
     pub raw_capacity: Option<Bytes>,
-    /// Host bytes written since the last purge; `None` where nobody knows.
+    /// Host bytes written since the last purge; `None` if unknown.
     pub written_before: Option<Bytes>,
     /// The device's counters.
     pub counters: Option<Counters>,
 }
 
-/// What is known when a cell ends.
+/// The end of a cell.
 #[derive(Debug, Clone)]
 pub enum CellEnd {
-    /// It was measured to its end.
+    /// It was measured to the end.
     Done {
-        /// What the analysis found.
+        /// The result of the analysis.
         verdict: Verdict,
-        /// Erase counts `(erases, blocks)`.
+        /// Histogram of erase counts `(erases, blocks)`.
         wear: Vec<(u64, u64)>,
     },
-    /// It failed; why.
+    /// It failed, for this reason.
     Failed(String),
 }
 
-/// What a running cell sends.
+/// A message from a running cell to the writer.
 #[derive(Debug)]
 pub enum Entry {
     /// The measurement begins.
     Start(u32, CellStart),
-    /// What is known of a cell's database by now, in place of what was known before.
+    /// The record of the cell's database, which replaces an earlier one.
     Oltp(u32, Box<Oltp>),
     /// An interval ended.
     Interval(u32, Box<Measured>),
     /// The cell ended.
     End(u32, CellEnd),
-    /// Something about the machine or the target, as name and value.
+    /// A fact about the machine or the target: name and value.
     Fact(String, String),
-    /// These cells will not be measured.
-    Spared(Vec<u32>),
+    /// These cells are not needed, and will not be measured.
+    Unneeded(Vec<u32>),
     /// How long the cell occupied its device.
     Took(u32, Nanos),
-    /// Lowtide itself did not run in the middle of the cell.
+    /// A gap during which lowtide did not run.
     Gap(u32, Gap),
-    /// The cell is not measured by choice; its level is predicted.
+    /// The cell is skipped, and this level is predicted for it.
     Predicted(u32, Predicted),
 }
 
-/// Where the cells of one campaign send.
+/// The sending half of the queue, for the cells of one campaign.
 #[derive(Debug, Clone)]
 pub struct Sender {
     campaign: i64,
@@ -115,7 +115,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Sends an entry. A writer that failed has set the interrupt flag, so nothing is lost by ignoring that it hung up.
+    /// Sends an entry. If the writer has failed, the entry is dropped: the campaign is already being interrupted.
     pub fn send(&self, entry: Entry) {
         let _ = self.queue.send((self.campaign, entry));
     }
@@ -129,15 +129,15 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts writing. Where the store fails, `interrupt` is set, so that the load ends; the error
-    /// comes from [`Writer::finish`].
+    /// Starts writing. If the store fails, the writer sets `interrupt`, which ends the load, and
+    /// [`Writer::finish`] returns the error.
     pub fn start(store: Store, interrupt: Arc<AtomicBool>) -> Writer {
         let (queue, receiver) = sync_channel(QUEUE);
         let thread = std::thread::spawn(move || {
-            let written = write_all(&store.connection, &store.path, &receiver);
+            let written = write_all(store.tables(), &receiver);
             if written.is_err() {
                 interrupt.store(true, Ordering::Relaxed);
-                // Cells may still be sending; take what they have until they notice.
+                // Cells may send until they see the flag.
                 while receiver.recv().is_ok() {}
             }
             written.map(|()| store)
@@ -145,53 +145,43 @@ impl Writer {
         Writer { queue, thread }
     }
 
-    /// What the cells of a campaign send with.
+    /// A sender for the cells of a campaign.
     pub fn sender(&self, campaign: i64) -> Sender {
         Sender { campaign, queue: self.queue.clone() }
     }
 
-    /// Waits until everything is committed. All senders must be gone.
+    /// Waits until everything is committed. All senders must have been dropped.
     ///
     /// # Errors
-    /// [`StoreError`] where something could not be written.
+    /// [`StoreError`] if an entry could not be written.
     pub fn finish(self) -> Result<Store, StoreError> {
         drop(self.queue);
         self.thread.join().expect("the writer does not panic")
     }
 }
 
-fn write_all(
-    connection: &Connection,
-    path: &std::path::Path,
-    receiver: &Receiver<(i64, Entry)>,
-) -> Result<(), StoreError> {
-    let path: PathBuf = path.to_owned();
-    let fail = StoreError::on(&path);
+fn write_all(tables: Tables<'_>, receiver: &Receiver<(i64, Entry)>) -> Result<(), StoreError> {
     let mut open_since: Option<Instant> = None;
     loop {
         let wait = open_since
             .map_or(Duration::from_secs(3600), |since| COMMIT_EVERY.saturating_sub(since.elapsed()));
-        match receiver.recv_timeout(wait) {
-            Ok((campaign, entry)) => {
-                if open_since.is_none() {
-                    connection.execute_batch("BEGIN IMMEDIATE").map_err(&fail)?;
-                    open_since = Some(Instant::now());
-                }
-                write(connection, campaign, &entry).map_err(&fail)?;
-                if open_since.is_some_and(|since| since.elapsed() < COMMIT_EVERY) {
-                    continue;
-                }
+        let received = receiver.recv_timeout(wait);
+        let is_over = matches!(received, Err(RecvTimeoutError::Disconnected));
+        if let Ok((campaign, entry)) = received {
+            if open_since.is_none() {
+                tables.execute("BEGIN IMMEDIATE", [])?;
+                open_since = Some(Instant::now());
             }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                if open_since.is_some() {
-                    connection.execute_batch("COMMIT").map_err(&fail)?;
-                }
-                return Ok(());
+            write(tables, campaign, &entry)?;
+            if open_since.is_some_and(|since| since.elapsed() < COMMIT_EVERY) {
+                continue;
             }
         }
         if open_since.take().is_some() {
-            connection.execute_batch("COMMIT").map_err(&fail)?;
+            tables.execute("COMMIT", [])?;
+        }
+        if is_over {
+            return Ok(());
         }
     }
 }
@@ -200,99 +190,72 @@ fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("records serialise")
 }
 
-pub(super) fn write(connection: &Connection, campaign: i64, entry: &Entry) -> rusqlite::Result<()> {
+pub(super) fn write(tables: Tables<'_>, campaign: i64, entry: &Entry) -> Result<(), StoreError> {
     match entry {
-        Entry::Start(cell, start) => connection
-            .prepare_cached(
-                "UPDATE cell SET raw_bytes = ?3, written_before_bytes = ?4, counters_before = ?5
-                 WHERE campaign = ?1 AND cell = ?2",
-            )?
-            .execute(params![
+        Entry::Start(cell, start) => tables.execute(
+            "UPDATE cell SET raw_bytes = ?3, written_before_bytes = ?4, counters_before = ?5
+             WHERE campaign = ?1 AND cell = ?2",
+            params![
                 campaign,
                 cell,
                 start.raw_capacity.map(|raw| raw.get() as i64),
                 start.written_before.map(|written| written.get() as i64),
                 start.counters.as_ref().map(json),
-            ])
-            .map(drop),
-        Entry::Interval(cell, measured) => {
-            let row = &measured.row;
-            let keys = [campaign.into(), (*cell).into()];
-            let counters = row.counters.as_ref().map(json).into();
-            let numbers = numbers(Row::COLUMNS, row);
-            let values: Vec<Value> = keys.into_iter().chain(numbers).chain([counters]).collect();
-            schema::insert(connection, "interval", &values)?;
-            for (op, hdr) in &measured.histograms {
-                connection
-                    .prepare_cached("INSERT INTO histogram VALUES (?1, ?2, ?3, ?4, ?5)")?
-                    .execute(params![campaign, cell, row.start_ns as i64, op, hdr])?;
-            }
-            row.transactions.as_ref().map_or(Ok(()), |it| transactions(connection, campaign, *cell, row, it))
-        }
-        Entry::Oltp(cell, oltp) => connection
-            .prepare_cached("INSERT OR REPLACE INTO oltp VALUES (?1, ?2, ?3)")?
-            .execute(params![campaign, cell, json(oltp)])
-            .map(drop),
-        Entry::Fact(name, value) => connection
-            .prepare_cached(
-                "INSERT INTO environment (campaign, position, key, value)
-                 SELECT ?1, coalesce(max(position) + 1, 0), ?2, ?3 FROM environment WHERE campaign = ?1",
-            )?
-            .execute(params![campaign, name, value])
-            .map(drop),
-        Entry::End(cell, CellEnd::Done { verdict, wear }) => connection
-            .prepare_cached(
-                "UPDATE cell SET status = 'done', failure = NULL, verdict = ?3, wear = ?4
-                 WHERE campaign = ?1 AND cell = ?2",
-            )?
-            .execute(params![campaign, cell, json(verdict), json(wear)])
-            .map(drop),
-        Entry::End(cell, CellEnd::Failed(reason)) => connection
-            .prepare_cached(
-                "UPDATE cell SET status = 'failed', failure = ?3 WHERE campaign = ?1 AND cell = ?2",
-            )?
-            .execute(params![campaign, cell, reason])
-            .map(drop),
-        Entry::Spared(cells) => {
-            let mut delete = connection.prepare_cached(
-                "DELETE FROM cell WHERE campaign = ?1 AND cell = ?2 AND status = 'pending'",
-            )?;
-            cells.iter().try_for_each(|cell| delete.execute(params![campaign, cell]).map(drop))
-        }
-        Entry::Took(cell, took) => connection
-            .prepare_cached("INSERT OR REPLACE INTO device_time VALUES (?1, ?2, ?3)")?
-            .execute(params![campaign, cell, took.get() as i64])
-            .map(drop),
-        Entry::Gap(cell, Gap { at_ns, length, cause }) => connection
-            .prepare_cached("INSERT OR REPLACE INTO gap VALUES (?1, ?2, ?3, ?4, ?5)")?
-            .execute(params![campaign, cell, *at_ns as i64, length.get() as i64, cause.name()])
-            .map(drop),
+            ],
+        ),
+        Entry::Interval(cell, measured) => interval(tables, campaign, *cell, measured),
+        Entry::Oltp(cell, oltp) => tables
+            .execute("INSERT OR REPLACE INTO oltp VALUES (?1, ?2, ?3)", params![campaign, cell, json(oltp)]),
+        Entry::Fact(name, value) => tables.add_fact(campaign, name, value),
+        Entry::End(cell, CellEnd::Done { verdict, wear }) => tables.execute(
+            "UPDATE cell SET status = 'done', failure = NULL, verdict = ?3, wear = ?4
+             WHERE campaign = ?1 AND cell = ?2",
+            params![campaign, cell, json(verdict), json(wear)],
+        ),
+        Entry::End(cell, CellEnd::Failed(reason)) => tables.execute(
+            "UPDATE cell SET status = 'failed', failure = ?3 WHERE campaign = ?1 AND cell = ?2",
+            params![campaign, cell, reason],
+        ),
+        Entry::Unneeded(cells) => cells.iter().try_for_each(|cell| {
+            let delete = "DELETE FROM cell WHERE campaign = ?1 AND cell = ?2 AND status = 'pending'";
+            tables.execute(delete, params![campaign, cell])
+        }),
+        Entry::Took(cell, took) => tables.execute(
+            "INSERT OR REPLACE INTO device_time VALUES (?1, ?2, ?3)",
+            params![campaign, cell, took.get() as i64],
+        ),
+        Entry::Gap(cell, Gap { at_ns, length, cause }) => tables.execute(
+            "INSERT OR REPLACE INTO gap VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![campaign, cell, *at_ns as i64, length.get() as i64, cause.name()],
+        ),
         Entry::Predicted(cell, Predicted { level, low, high }) => {
-            connection
-                .prepare_cached(
-                    "UPDATE cell SET status = 'spared' WHERE campaign = ?1 AND cell = ?2 AND status = 'pending'",
-                )?
-                .execute(params![campaign, cell])?;
-            connection
-                .prepare_cached("INSERT OR REPLACE INTO predicted VALUES (?1, ?2, ?3, ?4, ?5)")?
-                .execute(params![campaign, cell, level, low, high])
-                .map(drop)
+            let status = "UPDATE cell SET status = 'spared'
+                          WHERE campaign = ?1 AND cell = ?2 AND status = 'pending'";
+            tables.execute(status, params![campaign, cell])?;
+            tables.execute(
+                "INSERT OR REPLACE INTO predicted VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![campaign, cell, level, low, high],
+            )
         }
     }
 }
 
-fn transactions(
-    connection: &Connection,
-    campaign: i64,
-    cell: u32,
-    row: &Row,
-    transactions: &Transactions,
-) -> rusqlite::Result<()> {
-    for (kind, done) in Kind::ALL.iter().zip(&transactions.kinds) {
-        let keys =
-            [campaign.into(), cell.into(), (row.start_ns as i64).into(), kind.name().to_owned().into()];
+fn interval(tables: Tables<'_>, campaign: i64, cell: u32, measured: &Measured) -> Result<(), StoreError> {
+    let row = &measured.row;
+    let keys = [campaign.into(), cell.into()];
+    let counters = row.counters.as_ref().map(json).into();
+    let values: Vec<Value> = keys.into_iter().chain(numbers(Row::COLUMNS, row)).chain([counters]).collect();
+    tables.insert("interval", &values)?;
+    let start_ns = row.start_ns as i64;
+    for (op, hdr) in &measured.histograms {
+        let insert = "INSERT INTO histogram VALUES (?1, ?2, ?3, ?4, ?5)";
+        tables.execute(insert, params![campaign, cell, start_ns, op, hdr])?;
+    }
+    let transactions = row.transactions.iter().flat_map(|transactions| &transactions.kinds);
+    for (kind, done) in Kind::ALL.iter().zip(transactions) {
+        let keys = [campaign.into(), cell.into(), start_ns.into(), kind.name().to_owned().into()];
         let values: Vec<Value> = keys.into_iter().chain(numbers(Done::COLUMNS, done)).collect();
-        schema::insert(connection, "transactions", &values)?;
+        tables.insert("transactions", &values)?;
     }
     Ok(())
 }

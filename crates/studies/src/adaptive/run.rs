@@ -48,7 +48,8 @@ pub fn run(
     progress: &dyn Progress,
 ) -> Result<(Store, Outcome), CampaignError> {
     let heard = Heard { inner: progress, state: Mutex::default() };
-    let (running, known) = Running::begin_knowing(plan, path, about, resume, interrupt, &heard)?;
+    let running = Running::begin(plan, path, about, resume, interrupt, &heard)?;
+    let known = Store::open_existing(path)?.load(running.campaign())?;
     for cell in known.cells.iter().filter(|cell| cell.status == Status::Done) {
         match came_before(cell) {
             Some(came) => _ = heard.state().came.insert(cell.index, came),
@@ -65,10 +66,10 @@ pub fn run(
     };
     if plan.target.is_simulated() {
         on_all_cores(&sweeps, |sweep| {
-            each(*sweep, &mut |cells| on_all_cores(cells, |cell| running.group(&[*cell])));
+            each(*sweep, &mut |cells| on_all_cores(cells, |cell| running.run_group(&[*cell])));
         });
     } else {
-        running.chosen(|turn| {
+        running.run_chosen(|turn| {
             let measure = &mut |cells: &[usize]| cells.iter().for_each(|cell| turn(*cell));
             sweeps.iter().for_each(|sweep| each(*sweep, measure));
         });

@@ -153,7 +153,7 @@ impl Bench<'_> {
             return Err(Stop::Interrupted);
         }
         let running = Running::in_memory(&plan, &About::default(), self.interrupt, &Silent)?;
-        running.group(&plan.groups[0]);
+        running.run_group(&plan.groups[0]);
         let (store, outcome) = running.finish()?;
         if outcome.interrupted {
             return Err(Stop::Interrupted);

@@ -175,8 +175,8 @@ pub fn run(
     groups.sort_by_key(|(_, _, data)| std::cmp::Reverse(*data));
     let (virtual_time, wall_time): (Vec<_>, Vec<_>) =
         groups.into_iter().partition(|(running, _, _)| running.is_simulated());
-    campaign::on_all_cores(&virtual_time, |(running, group, _)| running.group(group));
-    wall_time.iter().for_each(|(running, group, _)| running.group(group));
+    campaign::on_all_cores(&virtual_time, |(running, group, _)| running.run_group(group));
+    wall_time.iter().for_each(|(running, group, _)| running.run_group(group));
     drop((virtual_time, wall_time));
     let studies: Vec<Result<Study, ValidateError>> = running.into_par_iter().map(compare).collect();
     let mut studies = studies.into_iter().collect::<Result<Vec<Study>, ValidateError>>()?;

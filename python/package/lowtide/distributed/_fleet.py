@@ -302,7 +302,7 @@ def _numbers(cells: Sequence[int]) -> str:
 
 def _reason(error: BadPart) -> str:
     """Say what is wrong with a part, without the path that it passed through."""
-    return error.message.split(" cannot be taken: ", 1)[-1]
+    return error.message.split(" cannot be merged: ", 1)[-1]
 
 
 def outcome(future: Future[Any]) -> Any:
