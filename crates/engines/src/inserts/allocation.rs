@@ -4,7 +4,6 @@
 //!
 //! The allocation pages themselves, which stay in memory.
 
-
 /// The data files.
 #[derive(Debug)]
 pub(super) struct Files {
