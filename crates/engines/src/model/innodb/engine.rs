@@ -318,7 +318,6 @@ impl<'m, 's> Engine<'m, 's> {
         }
         if !self.has_frame() {
             self.frame_waiters.push_back(terminal);
-            self.frame_waiters.push_back(terminal);
             return self.write_pages();
         }
         if step.act == Act::Create {
