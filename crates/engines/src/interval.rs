@@ -1,11 +1,9 @@
-//! The transactions of an interval ([`Interval`]), on a model or on a real database.
-//!
-//! Leaves out what the device did in the interval.
+//! Transactions of an interval ([`Interval`]), on a model or on a real database.
 
 use crate::tpcc::Kind;
 use lowtide_core::Latency;
 
-/// The transactions of an interval.
+/// Transactions of an interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
     /// Start of the interval, in nanoseconds since the start of the load.
@@ -16,12 +14,12 @@ pub struct Interval {
     pub kinds: [Tally; Kind::ALL.len()],
 }
 
-/// Outcomes and latency of one kind of transaction.
+/// Outcomes and latencies of one kind of transaction.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tally {
-    /// Committed.
+    /// Committed transactions.
     pub committed: u64,
-    /// Rolled back, as the benchmark requires of some.
+    /// Transactions rolled back as the benchmark requires.
     pub rolled_back: u64,
     /// Attempts that conflicted with another transaction and were repeated.
     pub retries: u64,

@@ -1,8 +1,8 @@
-//! TPC-C, and models of storage engines in virtual time. No I/O, no clock.
+//! TPC-C, and models of storage engines in virtual time. Pure: no I/O, no clock.
 //!
-//! [`tpcc`] is the benchmark, for models and real databases alike. [`model`] has storage engines that run it,
-//! [`inserts`] an engine whose sessions only insert. Leaves out real databases (crate `lowtide-oltp`) and
-//! devices (crate `lowtide-device`).
+//! [`tpcc`] is the benchmark, for models and real databases. [`model`] has the storage engines that run it.
+//! [`inserts`] is an engine whose sessions only insert. Real databases are in crate `lowtide-oltp`, devices
+//! in crate `lowtide-device`.
 
 pub mod inserts;
 mod interval;

@@ -1,15 +1,14 @@
-//! What is asked of a database apart from the load: which one, how large its memory, how it writes.
+//! Settings of a database: engine, memory, durability, I/O.
 //!
-//! The fields are the factors of an experiment, in one vocabulary for all engines; each engine says what it makes of
-//! them, and what it does not know ([`Settings`] that an engine has no word for are listed, never dropped in silence).
-//! Leaves out where its directories lie.
+//! The fields are factors of an experiment, with the same names for all engines. Each engine lists the
+//! settings that it does not support; none is dropped silently.
 
 use lowtide_core::Bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// A database, and where it has several ways to store a table, which.
+/// A database engine, and its storage engine if it has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
@@ -18,7 +17,7 @@ pub enum Engine {
     Sqlite,
     /// MariaDB or MySQL with InnoDB.
     Mariadb,
-    /// MariaDB with Aria: no transactions between tables, crash-safe tables.
+    /// MariaDB with Aria: crash-safe tables, but no transactions across tables.
     MariadbAria,
     /// MariaDB or MySQL with MyISAM: no transactions.
     MariadbMyisam,
@@ -26,12 +25,12 @@ pub enum Engine {
     Postgresql,
     /// A model of InnoDB, in virtual time.
     InnodbModel,
-    /// A model of MyISAM over the page cache of the kernel, in virtual time.
+    /// A model of MyISAM over the kernel's page cache, in virtual time.
     MyisamModel,
 }
 
 impl Engine {
-    /// All of them, with the name that experiments call them by.
+    /// All engines, with their names in experiments.
     pub const NAMES: [(&str, Engine); 7] = [
         ("sqlite", Engine::Sqlite),
         ("mariadb", Engine::Mariadb),
@@ -41,47 +40,43 @@ impl Engine {
         ("innodb-model", Engine::InnodbModel),
         ("myisam-model", Engine::MyisamModel),
     ];
-    /// Its name in experiments.
+    /// Name in experiments.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, engine)| *engine == self).expect("every engine has a name").0
     }
-    /// Whether it is a model, in virtual time.
+    /// Returns true for models, which run in virtual time.
     pub fn is_modelled(self) -> bool {
         matches!(self, Engine::InnodbModel | Engine::MyisamModel)
     }
-    /// Whether a transaction that fails leaves nothing behind.
+    /// Returns true if a failed transaction is rolled back completely.
     pub fn has_transactions(self) -> bool {
         !matches!(self, Engine::MariadbAria | Engine::MariadbMyisam | Engine::MyisamModel)
     }
-    /// Whether it runs inside the process that asks it, and has no server.
+    /// Returns true if the engine runs inside lowtide's process, without a server.
     pub fn is_embedded(self) -> bool {
         matches!(self, Engine::Sqlite)
     }
-    /// Whether the journal mode is one of its settings.
+    /// Returns true if the journal mode is a setting of the engine.
     pub fn has_journal_mode(self) -> bool {
         matches!(self, Engine::Sqlite)
     }
-    /// Whether one connection writes at a time, for the whole database.
+    /// Returns true if only one connection at a time can write to the database.
     pub fn has_one_writer(self) -> bool {
         matches!(self, Engine::Sqlite)
     }
-    /// Whether its log stays at the size that the settings give.
+    /// Returns true if the log keeps the size in the settings.
     pub fn has_sized_log(self) -> bool {
         !matches!(self, Engine::Sqlite)
     }
-    /// How addresses of its servers begin; none where lowtide cannot use a server that is already there.
+    /// URL schemes of its servers. Empty if lowtide cannot connect to a server that already runs.
     pub fn schemes(self) -> &'static [&'static str] {
         match self {
             Engine::Mariadb => &["mariadb://", "mysql://"],
             Engine::Postgresql => &["postgresql://", "postgres://"],
-            Engine::Sqlite
-            | Engine::MariadbAria
-            | Engine::MariadbMyisam
-            | Engine::InnodbModel
-            | Engine::MyisamModel => &[],
+            _ => &[],
         }
     }
-    /// The least memory and log that it starts with.
+    /// Minimum sizes of memory and log.
     pub fn least(self) -> Least {
         match self {
             Engine::Mariadb => Least { buffer_pool: Bytes::mib(5), log: Bytes::mib(4) },
@@ -94,49 +89,50 @@ impl Engine {
     }
 }
 
-/// The smallest sizes that a server takes, of MariaDB 10.11 and PostgreSQL 15: `innodb_buffer_pool_size`,
-/// `innodb_log_file_size`; `shared_buffers`, `max_wal_size` of two segments; `aria_pagecache_buffer_size`,
-/// `aria_log_file_size`.
+/// Minimum sizes of MariaDB 10.11 (`innodb_buffer_pool_size`, `innodb_log_file_size`,
+/// `aria_pagecache_buffer_size`, `aria_log_file_size`) and PostgreSQL 15 (`shared_buffers`; `max_wal_size`,
+/// which is at least two segments).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Least {
     /// Memory for pages.
     pub buffer_pool: Bytes,
-    /// The log.
+    /// Size of the log.
     pub log: Bytes,
 }
 
-/// What a commit waits for.
+/// The state of the log that a commit waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
     /// The log is on the device: `innodb_flush_log_at_trx_commit = 1`, `synchronous_commit = on`, SQLite `FULL`.
     #[default]
     Full,
-    /// The log is with the kernel, and on the device within about a second: `innodb_flush_log_at_trx_commit = 2`,
-    /// PostgreSQL `synchronous_commit = off`. SQLite has no such thing: `NORMAL`, the nearest, syncs at checkpoints only.
+    /// The log is in the kernel's page cache, and on the device within about a second:
+    /// `innodb_flush_log_at_trx_commit = 2`, PostgreSQL `synchronous_commit = off`. SQLite has no such level.
+    /// The nearest, `NORMAL`, syncs at checkpoints only.
     Second,
-    /// Nothing: `innodb_flush_log_at_trx_commit = 0`, PostgreSQL `fsync = off`, SQLite `OFF`.
+    /// A commit does not wait: `innodb_flush_log_at_trx_commit = 0`, PostgreSQL `fsync = off`, SQLite `OFF`.
     None,
 }
 
-/// Settings of a time, in today's names.
+/// Historical settings, with today's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Preset {
-    /// Those of the published studies of 2009 to 2011: MySQL 5.4 and 5.5 with InnoDB.
+    /// The published studies of 2009 to 2011: MySQL 5.4 and 5.5 with InnoDB.
     #[serde(rename = "2010")]
     Y2010,
 }
 
 impl Preset {
-    /// All of them, with the name that experiments call them by.
+    /// All presets, with their names in experiments.
     pub const NAMES: [(&str, Preset); 1] = [("2010", Preset::Y2010)];
 }
 
 impl Durability {
-    /// All of them, with the name that experiments call them by.
+    /// All levels, with their names in experiments.
     pub const NAMES: [(&str, Durability); 3] =
         [("full", Durability::Full), ("second", Durability::Second), ("none", Durability::None)];
-    /// Its name in experiments.
+    /// Name in experiments.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, durability)| *durability == self).expect("each has a name").0
     }
@@ -154,42 +150,44 @@ impl fmt::Display for Durability {
     }
 }
 
-/// What is asked of a database. `None` is the engine's own default.
+/// Settings of a database. `None` stands for the engine's default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Settings {
-    /// Which.
+    /// The engine.
     pub engine: Engine,
     /// Memory for pages: `innodb_buffer_pool_size`, `key_buffer_size`, `aria_pagecache_buffer_size`,
     /// `shared_buffers`, SQLite's `cache_size`.
     pub buffer_pool: Option<Bytes>,
-    /// Settings of a time, under those that are given here.
+    /// Historical settings. The other fields take precedence.
     pub preset: Option<Preset>,
-    /// What a commit waits for.
+    /// The state of the log that a commit waits for.
     pub durability: Option<Durability>,
-    /// How data files are written: `O_DIRECT`, `fsync`, …; `wal_sync_method` of PostgreSQL.
+    /// Method of writing data files: `O_DIRECT`, `fsync`, …; PostgreSQL's `wal_sync_method`.
     pub flush_method: Option<String>,
-    /// Whether pages are protected against torn writes: doublewrite, full-page writes.
+    /// Protection against torn pages: doublewrite, full-page writes.
     pub doublewrite: Option<bool>,
-    /// Whether neighbouring dirty pages are written with a page: `innodb_flush_neighbors`.
+    /// Write dirty neighbours together with a page: `innodb_flush_neighbors`.
     pub flush_neighbours: Option<bool>,
-    /// Page writes per second the server takes the device for: `innodb_io_capacity`.
+    /// Page writes per second that the server assumes the device can do: `innodb_io_capacity`.
     pub io_capacity: Option<u32>,
-    /// Pages read ahead: `innodb_read_ahead_threshold` 0 to 64 (0 is none), `effective_io_concurrency`.
+    /// Read-ahead in pages: `innodb_read_ahead_threshold` 0 to 64 (0 disables it),
+    /// `effective_io_concurrency`.
     pub read_ahead: Option<u32>,
-    /// Bytes of log before a checkpoint: `innodb_log_file_size`, `max_wal_size`, SQLite's `wal_autocheckpoint`.
+    /// Bytes of log between checkpoints: `innodb_log_file_size`, `max_wal_size`, SQLite's
+    /// `wal_autocheckpoint`.
     pub log_size: Option<Bytes>,
-    /// Files, or tablespaces, that the data are spread over: `innodb_data_file_path` of a shared tablespace,
-    /// PostgreSQL's tablespaces; `None` is a file per table.
+    /// Number of files or tablespaces of the data: `innodb_data_file_path` of a shared tablespace,
+    /// PostgreSQL's tablespaces. `None` is one file per table.
     pub data_files: Option<u32>,
-    /// How large each of MariaDB's data files is made, but for the last, which grows; 128 MiB where nothing is said.
+    /// Size of each MariaDB data file except the last, which grows. The default is 128 MiB.
     pub data_file_size: Option<Bytes>,
-    /// Options of the server, as it calls them, after all others.
+    /// Options with the server's own names. They override all other settings.
     pub options: Vec<(String, String)>,
-    /// A directory with the server's programs, in place of the system's.
+    /// Directory of the server's programs, instead of the system's.
     pub programs: Option<PathBuf>,
 }
 
-/// Settings that an engine cannot have: what is wrong, and what is accepted.
+/// Settings that an engine does not accept. The message names the accepted values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SettingsError(pub String);

@@ -1,19 +1,22 @@
-//! The checkpoint: writes pages that were changed before it began, neighbours together, file after file in turn.
+//! The checkpoint: writes the pages that were dirty when it began, neighbours in one request, the files in
+//! turn.
 //!
-//! Leaves out the order of a real buffer pool, which is that of a hash, and the allocation pages.
+//! # Not modelled
+//!
+//! The order of a real buffer pool, which is that of a hash table; allocation pages.
 
 use super::Checkpoint;
 
-/// What is changed and not yet written, and the checkpoint that is going on.
+/// Dirty pages, and the checkpoint in progress.
 #[derive(Debug)]
 pub(super) struct Dirty {
     after: u64,
     memory: u64,
     gather: u64,
     outstanding: u32,
-    /// Bytes changed and not on the device.
+    /// Dirty bytes, including those being written.
     dirty: u64,
-    /// Bytes of each file whose write has begun, and up to where this checkpoint goes.
+    /// By file: the offset up to which writes have begun, and the offset at which this checkpoint ends.
     begun: Vec<u64>,
     until: Vec<u64>,
     left: u64,
@@ -50,13 +53,13 @@ impl Dirty {
         self.dirty += bytes;
     }
 
-    /// Whether there is no memory for another changed page.
+    /// Returns true if no memory is left for another dirty page.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.dirty >= self.memory
     }
 
-    /// The next write that can begin; `changed` is how far each file is changed.
+    /// Returns the next write that can begin. `changed` is the end of the dirty data in each file.
     #[inline]
     pub(super) fn next_write(&mut self, changed: &[u64]) -> Option<DataWrite> {
         if self.in_flight == self.outstanding {
@@ -94,7 +97,7 @@ mod tests {
     use lowtide_core::Bytes;
 
     #[test]
-    fn a_checkpoint_writes_what_was_changed_when_it_began_and_no_more() {
+    fn a_checkpoint_writes_the_pages_that_were_dirty_when_it_began() {
         let settings = Checkpoint {
             after: Bytes::new(300),
             memory: Bytes::new(1000),
@@ -103,7 +106,7 @@ mod tests {
         };
         let mut dirty = Dirty::new(&settings, 2);
         dirty.add(200);
-        assert_eq!(dirty.next_write(&[200, 0]), None, "too little is changed");
+        assert_eq!(dirty.next_write(&[200, 0]), None, "below the limit");
         dirty.add(100);
         let mut writes = vec![dirty.next_write(&[200, 100]).expect("it begins")];
         dirty.add(64);

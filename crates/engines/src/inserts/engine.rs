@@ -1,6 +1,5 @@
-//! The engine: connections take turns at the right edge of the index; log and checkpoint write behind them.
-//!
-//! Leaves out how many rows are inserted in what time by others: intervals tell it.
+//! The engine: connections insert in turn at the right edge of the index; the log and the checkpoint write in
+//! the background.
 
 use super::allocation::Files;
 use super::checkpoint::Dirty;
@@ -24,15 +23,15 @@ struct Connection {
     uncommitted: u64,
     /// The file whose extent it fills.
     file: Option<usize>,
-    /// Since when it waits for its turn, or for the log.
+    /// Start of the wait for a turn or for the log.
     since_ns: u64,
 }
 
-/// Runs the inserts from the instant `start` to the last commit, in intervals of `interval`, unless `each` says
-/// stop before. The instant of the end. A row counts as a write of its page when its turn ends.
+/// Runs the inserts from `start` to the last commit and returns the time of the end. `each` receives every
+/// interval and can stop the run early. A row counts as a write of its page when its turn ends.
 ///
 /// # Errors
-/// The first write that a device refuses or fails at ends the run with its [`DeviceError`].
+/// The first [`DeviceError`] of a write ends the run.
 pub fn run(
     inserts: &Inserts,
     storage: Storage<'_>,
@@ -54,14 +53,15 @@ pub fn run(
         changed: vec![0; inserts.data_files as usize],
         file_size: inserts.file_size().get(),
         connections: vec![connection; count],
-        ready: (0..count).map(|one| (start_ns, one)).collect(),
+        ready: (0..count).map(|connection| (start_ns, connection)).collect(),
         turn: None,
         edge_ns: start_ns,
         at_work: count,
         rng: seed.part("inserts", 0).stream(),
+        released: Vec::new(),
     };
     let ended = engine.run(start_ns, Recorder::new(interval), each);
-    // After an error, so that a later load does not meet what is queued.
+    // Also after an error, so that no request is left in the queue for a later load.
     engine.storage.drain();
     ended.map(VirtualTime::from_nanos)
 }
@@ -73,18 +73,20 @@ struct Engine<'a, 's> {
     files: Files,
     log: LogWriter,
     dirty: Dirty,
-    /// Bytes of each file that are filled, in whole extents.
+    /// Filled bytes of each file, in whole extents.
     changed: Vec<u64>,
     file_size: u64,
     connections: Vec<Connection>,
-    /// Connections by when they are ready for a turn.
+    /// Connections that wait for a turn, ordered by the time at which they are ready.
     ready: VecDeque<(u64, usize)>,
-    /// Whose turn it is, until when, in which file, for how many rows.
+    /// The current turn: its end, connection, file and number of rows.
     turn: Option<(u64, usize, usize, u64)>,
-    /// Since when the right edge is free.
+    /// Time at which the right edge becomes free.
     edge_ns: u64,
     at_work: usize,
     rng: Rng,
+    /// Buffer for the connections whose commit has completed.
+    released: Vec<usize>,
 }
 
 impl Engine<'_, '_> {
@@ -100,7 +102,7 @@ impl Engine<'_, '_> {
             let turn_ns = self.turn.map_or(u64::MAX, |turn| turn.0);
             let done = self.in_flight.next_done(&mut self.storage, turn_ns)?;
             now_ns = done.map_or(turn_ns, |(at_ns, _)| at_ns);
-            assert!(now_ns < u64::MAX, "connections at work wait for something");
+            assert!(now_ns < u64::MAX, "an active connection waits for an event");
             let since_ns = now_ns - start_ns;
             if since_ns >= recorder.interval_end_ns() {
                 let counters = self.storage.counters();
@@ -122,7 +124,7 @@ impl Engine<'_, '_> {
         self.drain(now_ns)
     }
 
-    /// Gives the right edge to the connection that is ready first.
+    /// Starts a turn for the connection that was ready first.
     #[inline]
     fn begin_turn(&mut self, now_ns: u64) {
         if self.turn.is_some() || self.dirty.is_full() {
@@ -167,7 +169,7 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// The connection prepares its next rows: a half to one and a half times the mean.
+    /// Prepares the next rows of a connection: half to one and a half times the mean.
     #[inline]
     fn think(&mut self, now_ns: u64, one: usize, rows: u64) {
         let mean_ns = self.inserts.row.connection.get() * rows;
@@ -185,27 +187,19 @@ impl Engine<'_, '_> {
             self.dirty.complete(tag);
             return;
         }
-        let mut released: [usize; 8] = [0; 8];
-        let mut count = 0;
-        let mut more = Vec::new();
-        self.log.complete(tag & !LOG, |one| {
-            if count < released.len() {
-                released[count] = one;
-                count += 1;
-            } else {
-                more.push(one);
-            }
-        });
-        for one in released.into_iter().take(count).chain(more) {
+        let mut released = std::mem::take(&mut self.released);
+        self.log.complete(tag & !LOG, &mut released);
+        for one in released.drain(..) {
             if self.connections[one].rows_left == 0 {
                 self.at_work -= 1;
             } else {
                 self.think(now_ns, one, EXTENT_PAGES);
             }
         }
+        self.released = released;
     }
 
-    /// Begins the writes that can begin.
+    /// Submits all writes that can begin.
     #[inline]
     fn write(&mut self, now_ns: u64) -> Result<(), DeviceError> {
         while let Some(write) = self.log.next_write() {
@@ -222,7 +216,7 @@ impl Engine<'_, '_> {
         Ok(())
     }
 
-    /// Lets what is in flight complete; the instant of the end stays.
+    /// Waits for all requests in flight, and returns `now_ns`.
     fn drain(&mut self, now_ns: u64) -> Result<u64, DeviceError> {
         while self.in_flight.next_done(&mut self.storage, u64::MAX)?.is_some() {}
         Ok(now_ns)

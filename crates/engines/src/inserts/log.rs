@@ -1,11 +1,13 @@
-//! The log: what is appended, what is being written, what is on the device, and who waits for that.
+//! The log writer: appended records, writes in flight, and connections that wait for durability.
 //!
-//! Leaves out the device and what records say.
+//! # Not modelled
+//!
+//! The contents of records.
 
 use super::Log;
 use std::collections::VecDeque;
 
-/// A write in flight: where it ends, and whether it is complete.
+/// A write in flight.
 #[derive(Debug, Clone, Copy)]
 struct Write {
     end: u64,
@@ -59,14 +61,14 @@ impl LogWriter {
         self.appended += bytes;
     }
 
-    /// `connection` waits until everything appended so far is on the device.
+    /// Makes `connection` wait until everything appended so far is durable.
     #[inline]
     pub(super) fn commit(&mut self, connection: usize) {
         self.wanted = self.appended;
         self.waiting.push_back((self.appended, connection));
     }
 
-    /// The next write that can begin: whole blocks, or what a commit waits for, padded.
+    /// Returns the next write that can begin: whole blocks, or a padded block that a commit waits for.
     #[inline]
     pub(super) fn next_write(&mut self) -> Option<LogWrite> {
         if self.in_flight.len() == self.outstanding {
@@ -81,16 +83,16 @@ impl LogWriter {
             return None;
         }
         self.submitted += length;
-        // What a block is padded with takes room in the file like any record.
+        // Padding takes room in the file like any record.
         self.appended = self.appended.max(self.submitted);
         self.in_flight.push_back(Write { end: self.submitted, done: false });
         self.written += 1;
         Some(LogWrite { number: self.written - 1, offset, length })
     }
 
-    /// A write is complete: `release` hears of every connection whose wait is over.
+    /// Completes a write, and adds the connections whose wait is over to `released`.
     #[inline]
-    pub(super) fn complete(&mut self, number: u64, mut release: impl FnMut(usize)) {
+    pub(super) fn complete(&mut self, number: u64, released: &mut Vec<usize>) {
         let first = self.written - self.in_flight.len() as u64;
         self.in_flight[(number - first) as usize].done = true;
         while let Some(write) = self.in_flight.front().filter(|write| write.done) {
@@ -100,7 +102,7 @@ impl LogWriter {
         while let Some(&(lsn, connection)) = self.waiting.front().filter(|(lsn, _)| *lsn <= self.flushed) {
             debug_assert!(lsn <= self.appended);
             self.waiting.pop_front();
-            release(connection);
+            released.push(connection);
         }
     }
 }
@@ -120,13 +122,13 @@ mod tests {
         });
         log.append(10_000);
         assert_eq!(log.next_write(), Some(LogWrite { number: 0, offset: 0, length: 8192 }));
-        assert_eq!(log.next_write(), None, "less than a block is left");
+        assert_eq!(log.next_write(), None, "less than a block remains");
         log.commit(7);
         assert_eq!(log.next_write(), Some(LogWrite { number: 1, offset: 8192, length: 4096 }));
         let mut released = Vec::new();
-        log.complete(1, |connection| released.push(connection));
+        log.complete(1, &mut released);
         assert!(released.is_empty());
-        log.complete(0, |connection| released.push(connection));
+        log.complete(0, &mut released);
         assert_eq!(released, [7]);
     }
 }

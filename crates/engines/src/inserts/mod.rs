@@ -6,9 +6,13 @@
 //!                    of a data file each row)
 //! ```
 //!
-//! The engine is that of `docs/models/inserts.md`: rows arrive in the order of the key, so every row goes to the
-//! last page, and a row fills its page. Two devices, or two ends of one, hold data and log. Leaves out reads, rows
-//! that share a page, updates, and recovery; one turn of a connection is one extent of eight rows.
+//! The engine is described in `docs/models/inserts.md`. Rows arrive in key order, so every row goes to the
+//! last page, and a row fills its page. Data and log are on two devices, or at two offsets of one device. One
+//! turn of a connection is an extent of eight rows.
+//!
+//! # Not modelled
+//!
+//! Reads, rows that share a page, updates and recovery.
 
 mod allocation;
 mod checkpoint;
@@ -26,91 +30,92 @@ use serde::{Deserialize, Serialize};
 pub const PAGE: u64 = 8192;
 /// Pages of an extent.
 pub const EXTENT_PAGES: u64 = 8;
-/// Bytes of an extent, which is what a data file grows by.
+/// Bytes of an extent, the unit by which a data file grows.
 pub const EXTENT: u64 = PAGE * EXTENT_PAGES;
 
-/// What is inserted, and by what kind of engine.
+/// The workload, and the parameters of the engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Inserts {
-    /// Connections that insert.
+    /// Number of connections.
     pub connections: u32,
-    /// Rows that each of them inserts; a row fills a page.
+    /// Rows per connection. A row fills a page.
     pub rows: u64,
-    /// Rows of a transaction.
+    /// Rows per transaction.
     pub commit: u64,
-    /// Data files.
+    /// Number of data files.
     pub data_files: u32,
     /// Bytes of all data files together.
     pub database: Bytes,
-    /// What a row costs.
+    /// Costs of a row.
     pub row: RowCost,
-    /// The log.
+    /// Parameters of the log.
     pub log: Log,
-    /// When changed pages are written.
+    /// Parameters of the checkpoint.
     pub checkpoint: Checkpoint,
 }
 
-/// What a row costs the engine.
+/// Costs of one row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RowCost {
-    /// Time of the right edge of the index: one connection after the other.
+    /// Time at the right edge of the index, which one connection has at a time.
     pub insert: Nanos,
-    /// More of it where the page comes from a data file that another connection takes pages from too.
+    /// Additional time at the right edge if another connection takes pages of the same data file.
     pub hand_off: Nanos,
-    /// Time of the connection itself, beside others.
+    /// Time of the connection itself, concurrent with other connections.
     pub connection: Nanos,
-    /// Bytes of log.
+    /// Bytes of log records.
     pub log: Bytes,
 }
 
-/// The log file and how it is written.
+/// Parameters of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Log {
-    /// Bytes of the file, written round and round.
+    /// Size of the file, which is a ring.
     pub size: Bytes,
-    /// Writes begin and end at multiples of this.
+    /// Alignment of the offset and length of writes.
     pub align: Bytes,
-    /// The most bytes of one write: blocks that are ready together go together.
+    /// Maximum bytes of one write. Blocks that are ready together are written together.
     pub write: Bytes,
-    /// Writes in flight.
+    /// Maximum writes in flight.
     pub outstanding: u32,
 }
 
-/// When and how changed pages are written.
+/// Parameters of the checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// A checkpoint begins when so much is changed and not written.
+    /// Dirty bytes at which a checkpoint begins.
     pub after: Bytes,
-    /// Connections wait when so much is.
+    /// Dirty bytes at which connections wait.
     pub memory: Bytes,
-    /// The most bytes of one write: neighbouring pages go together.
+    /// Maximum bytes of one write. Neighbouring pages are written together.
     pub gather: Bytes,
-    /// Writes in flight.
+    /// Maximum writes in flight.
     pub outstanding: u32,
 }
 
 impl Inserts {
-    /// Rows of all connections together.
+    /// Rows of all connections.
     pub fn total_rows(&self) -> u64 {
         self.rows * u64::from(self.connections)
     }
 
-    /// Bytes of a data file.
+    /// Size of a data file.
     pub fn file_size(&self) -> Bytes {
         (self.database / u64::from(self.data_files.max(1))).align_down(Bytes::new(EXTENT))
     }
 
-    /// The same with a database of at most `room`, where smaller files still hold the rows.
+    /// Returns a copy with a database of at most `room`, or `None` if the rows do not fit in the smaller
+    /// files.
     pub fn with_database_in(&self, room: Bytes) -> Option<Inserts> {
         let mut smaller = self.clone();
         smaller.database = self.database.min(room);
-        // Files are filled in turn: one may be an extent ahead of another for each connection.
+        // Files are filled in turn: one file may be an extent ahead of another for each connection.
         let files = u64::from(self.data_files);
         let extents = self.rows.div_ceil(EXTENT_PAGES) * u64::from(self.connections);
         (smaller.file_size().get() >= extents.div_ceil(files) * EXTENT).then_some(smaller)
     }
 
-    /// The same with sizes divided by `factor`; rows cost what they cost.
+    /// Returns a copy with all sizes divided by `factor`. The costs of a row are unchanged.
     pub fn scaled(&self, factor: u64) -> Inserts {
         let mut smaller = self.clone();
         let extent = Bytes::new(EXTENT);
@@ -125,7 +130,7 @@ impl Inserts {
         smaller
     }
 
-    /// Bytes of the rows.
+    /// Total size of the rows.
     pub fn data(&self) -> Bytes {
         Bytes::new(self.total_rows() * PAGE)
     }

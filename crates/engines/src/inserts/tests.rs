@@ -1,6 +1,6 @@
-//! The engine against closed forms: which resource binds, and what it then takes.
+//! The engine against closed forms: which resource is the bottleneck, and the resulting time.
 //!
-//! Leaves out devices with a life of their own; here one serves its writes one after the other, at a rate.
+//! The device serves its writes one after another at a constant rate.
 
 use super::*;
 use lowtide_core::Control;
@@ -10,7 +10,7 @@ use lowtide_core::storage::{Place, Storage};
 use lowtide_core::{BlockDevice, Completion, Counters, Request, Tag};
 use std::collections::VecDeque;
 
-/// A device that writes so many bytes a second; one that queues tells completions only when asked.
+/// A device with a constant write rate. One that queues reports completions only when polled.
 struct Wire {
     ns_per_mib: u64,
     busy_ns: u64,
@@ -81,7 +81,7 @@ fn inserts(data_files: u32) -> Inserts {
     }
 }
 
-/// Seconds taken, rows counted, and the device.
+/// Returns the seconds taken, the rows counted, and the device.
 fn measure(inserts: &Inserts, mut device: Wire) -> (f64, u64, Wire) {
     let mut rows = 0;
     let data = Place { device: 0, offset: 0 };
@@ -100,7 +100,7 @@ fn close(model: f64, expected: f64, within: f64) {
 }
 
 #[test]
-fn with_a_file_for_each_connection_the_right_edge_alone_takes_time() {
+fn with_a_file_for_each_connection_only_the_right_edge_takes_time() {
     let inserts = inserts(16);
     let (seconds, rows, _) = measure(&inserts, Wire::new(100_000, false));
     assert_eq!(rows, inserts.total_rows());
@@ -117,7 +117,7 @@ fn with_fewer_files_every_row_pays_for_the_hand_off() {
 }
 
 #[test]
-fn a_slow_device_takes_what_data_and_log_need_less_what_stays_in_memory() {
+fn a_slow_device_needs_the_time_of_data_and_log_less_the_dirty_pages_at_the_end() {
     let inserts = inserts(16);
     let (seconds, rows, _) = measure(&inserts, Wire::new(100, true));
     assert_eq!(rows, inserts.total_rows());
@@ -126,7 +126,7 @@ fn a_slow_device_takes_what_data_and_log_need_less_what_stays_in_memory() {
 }
 
 #[test]
-fn it_is_the_same_whether_the_device_queues_or_answers_at_once() {
+fn a_device_that_queues_gives_the_same_time_as_one_that_answers_at_once() {
     for rate in [100, 300] {
         let inserts = inserts(8);
         let (at_once, ..) = measure(&inserts, Wire::new(rate, false));
@@ -136,7 +136,7 @@ fn it_is_the_same_whether_the_device_queues_or_answers_at_once() {
 }
 
 #[test]
-fn data_is_written_once_and_the_log_round_and_round_in_its_own_place() {
+fn data_is_written_once_and_the_log_is_a_ring() {
     let inserts = inserts(4);
     let (.., device) = measure(&inserts, Wire::new(1000, false));
     let (log, mut data): (Vec<_>, Vec<_>) =

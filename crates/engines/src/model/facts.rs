@@ -1,9 +1,14 @@
-//! What transactions find in the database, as far as it decides which rows they use ([`Facts`]): who bears a name, who ordered what when.
+//! Database contents that decide which rows a transaction touches ([`Facts`]): last names, open orders,
+//! recent items.
 //!
-//! It is what the load makes (clause 4.3.3 of the specification), and what the transactions themselves have added since; only the items of
-//! the last orders are from the beginning those of a database that was at work for a while, as its memory is. That a
-//! Stock-Level looks at stock that was ordered a moment ago, and a Delivery at customers who ordered a while ago, is why both
-//! find so much of it in memory. Leaves out where rows lie, and all that is in them.
+//! The contents are those of the load (clause 4.3.3) and of later transactions. The items of the last orders
+//! are initially those of a database that has run for a while, to match the warm memory. Stock-Level reads
+//! stock that was ordered a moment ago, and Delivery reads customers who ordered a while ago; both therefore
+//! find many pages in memory.
+//!
+//! # Not modelled
+//!
+//! Positions and other contents of rows.
 
 use super::ModelLoad;
 use crate::tpcc::random::{LAST_NAMES, NuRand, Random, RunConstants, last_name};
@@ -12,35 +17,45 @@ use lowtide_core::Seed;
 use lowtide_core::rng::below;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Orders of a district that Stock-Level looks at (clause 2.8.2.2).
+/// Orders of a district that Stock-Level reads (clause 2.8.2.2).
 const LOOKED_AT: usize = 20;
-/// Lines of an order, on average.
+/// Mean number of lines of an order.
 const LINES: usize = 10;
-/// Orders of a district that are not delivered after the load (clause 4.3.3.1).
+/// Undelivered orders of a district after the load (clause 4.3.3.1).
 pub(super) const UNDELIVERED: u32 = 900;
-/// Customers of a district that have a name of their own each; the names of the others are drawn.
+/// Customers of a district with distinct last names; the names of the other customers are drawn.
 const NAMED_IN_ORDER: u32 = LAST_NAMES;
 
-/// The number of a district through all warehouses.
+/// Index of a district over all warehouses.
 pub(super) fn district(w: u32, d: u32) -> u32 {
     w * DISTRICTS + d
 }
 
-/// What is known of a district.
+/// The page at an index of a list, which grows as needed. `true` if the page was created.
+pub(super) fn page_at(pages: &mut Vec<u32>, at: u32, mut create: impl FnMut() -> u32) -> (u32, bool) {
+    let created = at as usize >= pages.len();
+    while at as usize >= pages.len() {
+        pages.push(create());
+    }
+    (pages[at as usize], created)
+}
+
+/// State of a district.
 #[derive(Debug, Clone, Default)]
 struct District {
-    /// Orders so far, those of the load among them, and how many of them are delivered.
+    /// Number of orders, including those of the load, and number of delivered orders.
     orders: u32,
     delivered: u32,
-    /// Customers of orders that were added and are not delivered, the oldest first.
+    /// Customers of undelivered orders added after the load, the oldest first.
     undelivered: VecDeque<u16>,
-    /// Items of the last orders that were added.
+    /// Items of the last orders added.
     recent: VecDeque<Vec<u32>>,
-    /// By customer, the number of the last order that was added; 0 where there is none.
+    /// By customer: the number of the last order added; 0 if none.
     last: Vec<u32>,
 }
 
-/// What transactions find. Customers, items and orders of a district are numbered from 0, districts through all warehouses.
+/// The contents. Customers, items and orders of a district are numbered from 0, districts over all
+/// warehouses.
 #[derive(Debug)]
 pub(super) struct Facts {
     seed: Seed,
@@ -50,7 +65,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// What the load leaves.
+    /// Contents after the load.
     pub(super) fn new(load: &ModelLoad) -> Facts {
         let loaded = District {
             orders: CUSTOMERS_PER_DISTRICT,
@@ -62,12 +77,12 @@ impl Facts {
         Facts { seed, districts, names: Names::new(seed), item: RunConstants::of(load.seed).item }
     }
 
-    /// Orders of a district so far: the number of the next.
+    /// Number of orders of a district, which is the number of the next order.
     pub(super) fn orders(&self, district: u32) -> u32 {
         self.districts[district as usize].orders
     }
 
-    /// A customer has ordered.
+    /// Adds an order of a customer.
     pub(super) fn order(&mut self, district: u32, customer: u32, items: impl Iterator<Item = u32>) {
         let it = &mut self.districts[district as usize];
         it.last.resize(CUSTOMERS_PER_DISTRICT as usize, 0);
@@ -81,7 +96,7 @@ impl Facts {
         it.recent.push_back(list);
     }
 
-    /// The oldest order that is not delivered is: its number and its customer.
+    /// Delivers the oldest undelivered order. Returns its number and its customer.
     pub(super) fn deliver(&mut self, district: u32) -> Option<(u32, u32)> {
         let it = &mut self.districts[district as usize];
         let number = it.delivered;
@@ -91,12 +106,12 @@ impl Facts {
         it.delivered += 1;
         let customer = match number < CUSTOMERS_PER_DISTRICT {
             true => self.loaded(district).customer(number),
-            false => u32::from(it.undelivered.pop_front().expect("it was added")),
+            false => u32::from(it.undelivered.pop_front().expect("an order was added")),
         };
         Some((number, customer))
     }
 
-    /// The number of a customer's last order.
+    /// Number of a customer's last order.
     pub(super) fn last_order(&self, district: u32, customer: u32) -> u32 {
         match self.districts[district as usize].last.get(customer as usize) {
             None | Some(0) => self.loaded(district).number(customer),
@@ -104,7 +119,7 @@ impl Facts {
         }
     }
 
-    /// The items of a district's last orders, an order at a time, the oldest first.
+    /// Items of a district's last orders, one list per order, the oldest first.
     pub(super) fn recent_items(&self, district: u32) -> impl Iterator<Item = Vec<u32>> + use<'_> {
         let it = &self.districts[district as usize];
         let before = (LOOKED_AT - it.recent.len()) as u32;
@@ -116,18 +131,19 @@ impl Facts {
         before.chain(it.recent.iter().cloned())
     }
 
-    /// The customers of a district who bear a name, and where their entries lie, as a share of those of the district.
+    /// Customers of a district with a last name, and the position of their index entries as a share of the
+    /// district's.
     pub(super) fn bearers(&self, district: u32, name: &str) -> (Vec<u32>, f64) {
         self.names.bearers(district, name)
     }
 
-    /// Which customers made the orders of the load: each made one (clause 4.3.3.1).
+    /// Customers of the loaded orders of a district: each customer has one order (clause 4.3.3.1).
     fn loaded(&self, district: u32) -> Permutation {
         Permutation::new(self.seed.part("orders", u64::from(district)))
     }
 }
 
-/// One order of the numbers below [`CUSTOMERS_PER_DISTRICT`], that needs no memory: n ↦ a n + b.
+/// A permutation of the numbers below [`CUSTOMERS_PER_DISTRICT`] that needs no memory: n ↦ a n + b.
 #[derive(Debug, Clone, Copy)]
 struct Permutation {
     factor: u32,
@@ -150,12 +166,12 @@ impl Permutation {
         (self.factor * number + self.shift) % CUSTOMERS_PER_DISTRICT
     }
     fn number(self, customer: u32) -> u32 {
-        let inverse = inverse(self.factor).expect("it was chosen for that");
+        let inverse = inverse(self.factor).expect("the factor is invertible");
         (customer + CUSTOMERS_PER_DISTRICT - self.shift) * inverse % CUSTOMERS_PER_DISTRICT
     }
 }
 
-/// What a factor times it is 1, modulo [`CUSTOMERS_PER_DISTRICT`] (Euclid); `None` where they share a divisor.
+/// Multiplicative inverse of `factor` modulo [`CUSTOMERS_PER_DISTRICT`] (Euclid), or `None` if there is none.
 fn inverse(factor: u32) -> Option<u32> {
     let modulus = i64::from(CUSTOMERS_PER_DISTRICT);
     let (mut old, mut new) = ((modulus, 0), (i64::from(factor), 1));
@@ -166,13 +182,14 @@ fn inverse(factor: u32) -> Option<u32> {
     (old.0 == 1).then(|| old.1.rem_euclid(modulus) as u32)
 }
 
-/// Who bears which last name. The names of the load are drawn once, and go to other customers in each district.
+/// Last names of customers. The names of the load are drawn once; each district assigns them to other
+/// customers.
 #[derive(Debug)]
 struct Names {
     numbers: BTreeMap<String, u32>,
-    /// By name, those of the customers with drawn names that bear it.
+    /// By name: indices of the customers with drawn names.
     bearers: Vec<Vec<u32>>,
-    /// By name, the share of a district's customers whose names come before it.
+    /// By name: the share of a district's customers whose names sort before it.
     before: Vec<f64>,
 }
 
@@ -197,7 +214,7 @@ impl Names {
     fn bearers(&self, district: u32, name: &str) -> (Vec<u32>, f64) {
         let number = self.numbers[name];
         let drawn = CUSTOMERS_PER_DISTRICT - NAMED_IN_ORDER;
-        // Any shift that differs from district to district will do.
+        // Any shift that differs between districts is suitable.
         let shift = district.wrapping_mul(2_654_435_761) % drawn;
         let others = self.bearers[number as usize].iter();
         let others = others.map(|customer| NAMED_IN_ORDER + (customer + shift) % drawn);
@@ -220,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn each_customer_made_one_order_of_the_load_and_each_bears_one_name() {
+    fn each_customer_has_one_loaded_order_and_one_name() {
         let facts = facts();
         for district in [0, 7, 19] {
             let loaded = facts.loaded(district);
@@ -241,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_delivered_in_turn_and_the_last_twenty_are_remembered() {
+    fn orders_are_delivered_in_order_and_the_last_twenty_are_remembered() {
         let mut facts = facts();
         for n in 0..3 {
             assert_eq!(facts.orders(4), 3000 + n);
@@ -250,9 +267,9 @@ mod tests {
         assert_eq!([facts.last_order(4, 11), facts.orders(5)], [3001, 3000]);
         let recent: Vec<Vec<u32>> = facts.recent_items(4).collect();
         assert_eq!(recent.len(), 20);
-        assert!(recent[..17].iter().all(|items| items.len() == 10), "those of the load");
+        assert!(recent[..17].iter().all(|items| items.len() == 10), "items of the load");
         assert_eq!(recent[17..], [vec![0, 1], vec![1, 2], vec![2, 3]]);
-        assert_eq!(facts.recent_items(4).collect::<Vec<_>>(), recent, "asked again");
+        assert_eq!(facts.recent_items(4).collect::<Vec<_>>(), recent, "a second read");
         let delivered: Vec<(u32, u32)> = std::iter::from_fn(|| facts.deliver(4)).collect();
         assert_eq!((delivered.len(), delivered[0].0), (903, 2100));
         assert_eq!(delivered[900..], [(3000, 10), (3001, 11), (3002, 12)]);

@@ -1,21 +1,19 @@
-//! The machine that a modelled engine runs on, and how options of either engine are read.
-//!
-//! Leaves out memory, which each engine divides in its own way.
+//! The machine of a modelled engine, and parsing of options common to the engines.
 
 use crate::SettingsError;
 use lowtide_core::{Nanos, suggest};
 
-/// Processors, and what they take for what.
+/// Processors and their costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Machine {
-    /// Processors.
+    /// Number of processors.
     pub cores: u32,
-    /// Processor time of a transaction, on average over the mix, when it is alone.
+    /// Mean processor time of a transaction over the mix, without contention.
     pub cpu: Nanos,
-    /// Processor time of a request to a device, the kernel's with it.
+    /// Processor time of a device request, including the kernel's.
     pub io_cpu: Nanos,
-    /// How much longer everything takes for each other transaction that is at work: the serial share of Gunther's law of
-    /// scalability ("Guerrilla Capacity Planning", 2007, chapter 4).
+    /// Slow-down per concurrent transaction: the serial share in Gunther's law of scalability ("Guerrilla
+    /// Capacity Planning", 2007, chapter 4).
     pub contention: f64,
 }
 
@@ -26,7 +24,7 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// Sets an option, where it is one of the machine's; whether it was.
+    /// Sets an option of the machine. Returns false if the machine has no such option.
     pub(super) fn set(&mut self, key: &str, value: &str) -> Result<bool, SettingsError> {
         match key {
             "contention" => self.contention = share(key, value)?,
@@ -64,16 +62,19 @@ pub(super) fn switch(key: &str, value: &str) -> Result<bool, SettingsError> {
     }
 }
 
-/// A value that an option does not take.
+/// Error for a value that an option does not accept.
 pub(super) fn wrong(key: &str, value: &str, accepted: &str, names: &[&'static str]) -> SettingsError {
-    let near = suggest::nearest(value, names.iter().copied());
-    let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    let hint = hint(value, names);
     SettingsError(format!("`{key} = \"{value}\"`: {accepted}{hint}"))
 }
 
-/// An option that an engine does not have, of those it has.
+/// Error for an option that an engine does not have.
 pub(super) fn unknown(engine: &str, key: &str, keys: &[&'static str]) -> SettingsError {
-    let near = suggest::nearest(key, keys.iter().copied());
-    let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    let hint = hint(key, keys);
     SettingsError(format!("{engine} has no option `{key}`: {}{hint}", keys.join(", ")))
+}
+
+fn hint(given: &str, names: &[&'static str]) -> String {
+    let near = suggest::nearest(given, names.iter().copied());
+    near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }

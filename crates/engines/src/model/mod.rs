@@ -1,16 +1,21 @@
-//! TPC-C on models of storage engines, in virtual time: what a database would do on a device, without either.
+//! TPC-C on models of storage engines, in virtual time.
 //!
 //! ```text
-//!   Terminal ─► Transaction ─► innodb │ myisam ─► Timeline ─► devices (virtual time)
-//!                                │  └─► Processors
-//!                                └─► Facts: what the database holds
+//! Terminal ─► Transaction ─► innodb │ myisam ─► Timeline ─► devices (virtual time)
+//! │  └─► Processors
+//! └─► Facts: contents of the database
 //! ```
 //!
-//! The transactions, their mix and their inputs are those that real databases are asked (`tpcc`). Shared are terminals, what they find
-//! in the database, processors and time; how a transaction becomes accesses to pages, and what becomes of those, is each engine's. docs/models/oltp.md has the
-//! equations, sources and limits. Leaves out results of queries.
+//! The transactions, their mix and their inputs are those of real databases (`tpcc`). Terminals, contents,
+//! processors and time are common to the engines; each engine models how a transaction accesses pages.
+//! Equations, sources and limits are in docs/models/oltp.md.
+//!
+//! # Not modelled
+//!
+//! Results of queries.
 
 mod facts;
+mod frames;
 pub mod innodb;
 mod machine;
 pub mod myisam;
@@ -20,6 +25,7 @@ mod terminal;
 #[cfg(test)]
 mod testing;
 mod timeline;
+mod warm;
 
 pub use machine::Machine;
 pub use settings::ModelSettings;
@@ -28,45 +34,45 @@ use crate::Interval;
 use lowtide_core::storage::{Journal, Place, Storage};
 use lowtide_core::{Bytes, Control, Counters, DeviceError, Nanos, Seed, VirtualTime};
 
-/// A load of terminals on a model; each asks again at once.
+/// A load of terminals on a model. Terminals have no think time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelLoad {
     /// Warehouses.
     pub warehouses: u32,
     /// Terminals.
     pub terminals: u32,
-    /// Length of an interval.
+    /// Length of a measurement interval.
     pub interval: Nanos,
-    /// Where random choices come from.
+    /// Seed of all random choices.
     pub seed: Seed,
 }
 
-/// What was asked of the devices, and what they counted, until the end of an interval.
+/// Totals of the requests to the devices and of the devices' counters, at the end of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Done {
-    /// Reads.
+pub struct IoTotals {
+    /// Read requests.
     pub reads: u64,
-    /// Bytes of those.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Writes.
+    /// Write requests.
     pub writes: u64,
-    /// Bytes of those.
+    /// Bytes written.
     pub write_bytes: u64,
-    /// What the devices counted, together.
+    /// Sum of the devices' counters.
     pub counters: Counters,
 }
 
-/// Where the files of an engine lie.
+/// Position of an engine's files on the devices.
 pub struct Files<'a> {
-    /// The devices, where the data files begin and where the log does.
+    /// The devices, with the offsets of data files and log.
     pub storage: Storage<'a>,
-    /// Where the system tablespace begins.
+    /// Start of the system tablespace.
     pub system: Place,
-    /// By device, the journal of its filesystem, where it has one.
+    /// By device: the journal of its filesystem, if it has one.
     pub journals: Vec<Option<Journal>>,
 }
 
-/// Bytes of the data files after the load.
+/// Size of the data files after the load.
 pub fn loaded(model: &ModelSettings, warehouses: u32) -> Bytes {
     match model {
         ModelSettings::Innodb(model) => innodb::loaded(model, warehouses),
@@ -74,21 +80,25 @@ pub fn loaded(model: &ModelSettings, warehouses: u32) -> Bytes {
     }
 }
 
-/// Runs terminals on a model from the instant `start`, with memory that is warm, until `each` says to stop: it hears of every
-/// interval, and what the devices have counted by its end. The instant of the end.
+/// Runs terminals on a model from `start`, with warm memory, until `each` stops the run. `each` receives
+/// every interval, and the totals at its end. Returns the time of the end.
 ///
 /// # Errors
-/// [`DeviceError`] where a device refuses a request, or fails at one: data files that grew past its end among them.
+/// [`DeviceError`] if a device refuses or fails a request, for example if the data files grow past its end.
 pub fn run(
     model: &ModelSettings,
     load: &ModelLoad,
     files: Files<'_>,
     start: VirtualTime,
-    each: &mut dyn FnMut(Interval, Done) -> Control,
+    each: &mut dyn FnMut(Interval, IoTotals) -> Control,
 ) -> Result<VirtualTime, DeviceError> {
     let end = match model {
-        ModelSettings::Innodb(model) => innodb::run(model, load, files, start, each),
-        ModelSettings::Myisam(model) => myisam::run(model, load, files.storage, start, each),
+        ModelSettings::Innodb(model) => {
+            innodb::Engine::new(model, load, files, start).run(load.interval, each)
+        }
+        ModelSettings::Myisam(model) => {
+            myisam::Engine::new(model, load, files.storage, start).run(load.interval, each)
+        }
     };
     end.map(VirtualTime::from_nanos)
 }

@@ -1,6 +1,8 @@
-//! The processors: who runs, who waits for one, how long it takes.
+//! The processors: running and waiting terminals.
 //!
-//! Leaves out the scheduler's time slices: whoever has a processor keeps it until it waits for something.
+//! # Not modelled
+//!
+//! Time slices of the scheduler: a terminal keeps its processor until it waits.
 
 use std::collections::VecDeque;
 
@@ -14,12 +16,12 @@ pub(super) struct Processors {
 }
 
 impl Processors {
-    /// So many, where each that runs takes a share of `contention` longer for each other.
+    /// `cores` processors. Each running terminal slows the others down by a share of `contention`.
     pub(super) fn new(cores: u32, contention: f64) -> Processors {
         Processors { cores, contention, running: 0, waiting: VecDeque::new() }
     }
 
-    /// A terminal needs a processor for so long: how long it takes until it is done, where one is free.
+    /// Requests a processor for `ns`. Returns the duration if one is free; otherwise the terminal waits.
     pub(super) fn take(&mut self, terminal: u32, ns: u64) -> Option<u64> {
         if self.running == self.cores {
             self.waiting.push_back((terminal, ns));
@@ -29,7 +31,7 @@ impl Processors {
         Some(self.stretched(ns))
     }
 
-    /// A processor is free: who has it now, and how long that takes.
+    /// Releases a processor. Returns the next terminal to run, and its duration.
     pub(super) fn leave(&mut self) -> Option<(u32, u64)> {
         match self.waiting.pop_front() {
             Some((terminal, ns)) => Some((terminal, self.stretched(ns))),
@@ -40,7 +42,7 @@ impl Processors {
         }
     }
 
-    /// The others that run make it longer.
+    /// Duration of work that takes `ns` without contention.
     fn stretched(&self, ns: u64) -> u64 {
         (ns as f64 * (1.0 + self.contention * f64::from(self.running - 1))) as u64
     }

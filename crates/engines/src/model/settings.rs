@@ -1,6 +1,4 @@
-//! Which engine is modelled, with what it takes.
-//!
-//! Leaves out where files lie.
+//! Settings of a modelled engine, resolved from the common settings.
 
 use super::innodb::{self, InnodbSettings};
 use super::myisam::MyisamSettings;
@@ -17,11 +15,11 @@ pub enum ModelSettings {
 }
 
 impl ModelSettings {
-    /// What settings mean.
+    /// Resolves settings.
     ///
     /// # Errors
     /// [`SettingsError`] for an unknown option, a value that an option does not accept, or an engine that is
-    /// no model.
+    /// not a model.
     pub fn of(settings: &Settings) -> Result<ModelSettings, SettingsError> {
         match settings.engine {
             Engine::InnodbModel => InnodbSettings::of(settings).map(ModelSettings::Innodb),
@@ -30,7 +28,7 @@ impl ModelSettings {
         }
     }
 
-    /// Bytes of its log.
+    /// Size of the redo log.
     pub fn log(&self) -> Bytes {
         match self {
             ModelSettings::Innodb(model) => model.log,
@@ -38,7 +36,8 @@ impl ModelSettings {
         }
     }
 
-    /// Bytes of log and system tablespace on the device of the data, and on the log's where that is one of its own.
+    /// Size of log and system tablespace on the data device and, if the log has a device of its own, on that
+    /// device.
     pub fn beside_data(&self, own_log: bool) -> (Bytes, Bytes) {
         let system = match self {
             ModelSettings::Innodb(_) => innodb::SYSTEM,
@@ -50,12 +49,12 @@ impl ModelSettings {
             (true, true) => (Bytes::ZERO, self.log() + system),
         }
     }
-    /// Whether the system tablespace lies with the log, where that has a device of its own.
+    /// Returns true if the system tablespace is on the log's device, if the log has one.
     pub fn system_with_log(&self) -> bool {
         matches!(self, ModelSettings::Innodb(model) if model.system_with_log)
     }
 
-    /// Names and values, for a report.
+    /// Names and values for a report.
     pub fn told(&self) -> Vec<(String, String)> {
         match self {
             ModelSettings::Innodb(model) => model.told(),
@@ -63,7 +62,7 @@ impl ModelSettings {
         }
     }
 
-    /// What was asked for and the engine has no word for.
+    /// Settings that the engine does not support, one line each.
     pub fn ignored(&self) -> &[String] {
         match self {
             ModelSettings::Innodb(_) => &[],

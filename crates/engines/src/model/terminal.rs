@@ -1,19 +1,23 @@
-//! A terminal of a model: which transaction it asks for next.
+//! A terminal of a model: the sequence of its transactions.
 //!
-//! Decks and inputs are those of terminals in wall time. Leaves out keys and thoughts, and what an engine does for a transaction.
+//! Decks and inputs are those of terminals on real databases.
+//!
+//! # Not modelled
+//!
+//! Keying and think times.
 
 use super::ModelLoad;
 use crate::tpcc::random::{Random, RunConstants};
 use crate::tpcc::{Deck, Homes, Inputs, Kind, Scale, Transaction};
 
-/// A terminal.
+/// A terminal, with its current transaction.
 #[derive(Debug)]
 pub(super) struct Terminal {
     deck: Deck,
     inputs: Inputs,
     homes: Homes,
     speakers: Random,
-    /// What it asks for, and since when.
+    /// Kind and start of the current transaction.
     pub(super) kind: Kind,
     pub(super) began_ns: u64,
 }

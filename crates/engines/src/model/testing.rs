@@ -1,4 +1,4 @@
-//! What tests of the engines share: a device of which every request takes the same time, a run on it, and what came of that.
+//! Helpers for tests of the engines: a device with a constant service time, and a run on it.
 
 use super::*;
 use crate::Settings;
@@ -8,17 +8,17 @@ use lowtide_core::{BlockDevice, Completion, Op, Request};
 
 pub(super) const SEED: u64 = 3;
 
-/// Every request takes as long, whatever else is under way.
+/// A device with the same service time for every request, whatever its load.
 struct Even {
     took: Nanos,
     counters: Counters,
     flushes: u64,
     first_write: Option<VirtualTime>,
-    /// Where after the beginning of the system tablespace something was written, and how many bytes.
+    /// Offset from the start of the system tablespace, and length, of each write there and beyond.
     written: Vec<(u64, u64)>,
 }
 
-/// Where journal, system tablespace and data files begin on it; the log is at its beginning.
+/// Offsets of journal, system tablespace and data files. The log is at offset 0.
 const JOURNAL: u64 = 6 << 30;
 const SYSTEM: u64 = 7 << 30;
 pub(super) const DATA: u64 = 8 << 30;
@@ -49,20 +49,20 @@ impl BlockDevice for Even {
     }
 }
 
-/// What came of it.
+/// Result of a run.
 pub(super) struct Came {
     pub(super) intervals: Vec<Interval>,
-    pub(super) done: Done,
+    pub(super) done: IoTotals,
     pub(super) flushes: u64,
     pub(super) seconds: f64,
-    /// Seconds until something was written.
+    /// Seconds until the first write.
     pub(super) first_write: Option<f64>,
-    /// Places after the beginning of the system tablespace and bytes of what was written there.
+    /// Offset from the start of the system tablespace, and length, of each write there and beyond.
     pub(super) written: Vec<(u64, u64)>,
 }
 
 impl Came {
-    /// Transactions a second, without the first quarter.
+    /// Transactions per second, without the first quarter of the run.
     pub(super) fn rate(&self) -> f64 {
         let skipped = self.intervals.len() / 4;
         let all = self.intervals[skipped..].iter().flat_map(|interval| &interval.kinds);
@@ -75,7 +75,7 @@ impl Came {
     }
 }
 
-/// Options as settings have them.
+/// Converts options to the form in [`Settings`].
 pub(super) fn options(options: &[(&str, &str)]) -> Vec<(String, String)> {
     options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
@@ -95,7 +95,7 @@ pub(super) fn run_on(
     let storage = Storage { devices: vec![&mut device], data: place(DATA), log: place(0) };
     let journal = Journal { offset: JOURNAL, length: 1 << 20, commit: &[8192, 4096] };
     let files = Files { storage, system: place(SYSTEM), journals: vec![Some(journal)] };
-    let (mut intervals, mut last) = (Vec::new(), Done::default());
+    let (mut intervals, mut last) = (Vec::new(), IoTotals::default());
     let each = &mut |interval, done| {
         intervals.push(interval);
         last = done;
@@ -112,7 +112,7 @@ pub(super) fn assert_near(what: &str, found: f64, expected: f64, share: f64) {
     assert!(off < share, "seed {SEED}: {what}: {found}, not {expected}");
 }
 
-/// Runs twice: the same comes of it, in the mix of the decks.
+/// Asserts that two runs are equal and have the mix of the decks.
 pub(super) fn assert_repeats_with_the_mix_of_the_decks(came: &dyn Fn() -> Came) {
     let (one, two) = (came(), came());
     assert_eq!(one.intervals, two.intervals, "seed {SEED}");

@@ -1,8 +1,8 @@
-//! Virtual time of an engine: what happens next, what was asked of the devices, what ended in which interval.
+//! Virtual time of an engine: events, requests in flight and transactions by interval.
 //!
-//! Both engines have one. Leaves out what events and tags mean, and how long a measurement is: whoever hears of the intervals decides.
+//! The engines define the meaning of events and tags.
 
-use super::Done;
+use super::IoTotals;
 use crate::tpcc::Kind;
 use crate::{Interval, Tally};
 use lowtide_core::storage::{Requests, Storage};
@@ -10,39 +10,39 @@ use lowtide_core::{Control, DeviceError, Nanos, Op, Request, Tag, VirtualTime};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The most of the work of requests that one burst does, beyond as much as its own.
+/// Maximum processor time of requests that is added to one burst, in addition to the burst's own length.
 const MOST_DEBT: u64 = 200_000;
 
-/// What comes next.
+/// The next occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Happens<E> {
-    /// A request is complete.
-    Done(Tag),
-    /// An event that was foreseen.
+pub(super) enum Occurrence<E> {
+    /// A request has completed.
+    Completion(Tag),
+    /// A scheduled event.
     Event(E),
-    /// Whoever hears of the intervals says that it is enough, at this instant.
+    /// The receiver of the intervals stopped the run at this time.
     Stop(u64),
 }
 
-/// The time, and everything that is under way in it.
+/// Current time, scheduled events and requests in flight.
 pub(super) struct Timeline<'s, E> {
     pub(super) storage: Storage<'s>,
     pub(super) now_ns: u64,
     start_ns: u64,
-    /// When the interval under way began.
+    /// Start of the current interval.
     interval_ns: u64,
     requests: Requests,
     events: BinaryHeap<Reverse<(u64, u64, E)>>,
     sequence: u64,
     kinds: [Tally; Kind::ALL.len()],
-    asked: Done,
-    /// Processor time of a request, and of those that nobody has paid for yet.
+    asked: IoTotals,
+    /// Processor time of a request, and total that is not yet charged to a terminal.
     io_cpu_ns: u64,
     debt_ns: u64,
 }
 
 impl<'s, E: Ord + Copy> Timeline<'s, E> {
-    /// A time that begins at `start`, in which a request takes the processors `io_cpu`.
+    /// A timeline from `start`. Each request costs the processor time `io_cpu`.
     pub(super) fn new(storage: Storage<'s>, start: VirtualTime, io_cpu: Nanos) -> Timeline<'s, E> {
         Timeline {
             storage,
@@ -53,24 +53,24 @@ impl<'s, E: Ord + Copy> Timeline<'s, E> {
             events: BinaryHeap::new(),
             sequence: 0,
             kinds: Default::default(),
-            asked: Done::default(),
+            asked: IoTotals::default(),
             io_cpu_ns: io_cpu.get(),
             debt_ns: 0,
         }
     }
 
-    /// Milliseconds, and round again.
+    /// Current time in milliseconds, modulo 2³².
     pub(super) fn now_ms(&self) -> u32 {
         (self.now_ns / 1_000_000) as u32
     }
 
-    /// Something will happen.
+    /// Schedules an event.
     pub(super) fn at(&mut self, at_ns: u64, event: E) {
         self.sequence += 1;
         self.events.push(Reverse((at_ns, self.sequence, event)));
     }
 
-    /// Asks something of a device.
+    /// Submits a request.
     pub(super) fn ask(&mut self, request: Request, device: usize, tag: Tag) -> Result<(), DeviceError> {
         self.debt_ns += self.io_cpu_ns;
         match request.op {
@@ -87,14 +87,14 @@ impl<'s, E: Ord + Copy> Timeline<'s, E> {
         self.requests.begin(&mut self.storage, self.now_ns, device, &request, tag)
     }
 
-    /// The work of requests is somebody's: how much of it goes with a burst of so long.
+    /// Charges the processor time of requests to a burst of `ns`. Returns the additional time.
     pub(super) fn take_debt(&mut self, ns: u64) -> u64 {
         let debt_ns = self.debt_ns.min(ns + MOST_DEBT);
         self.debt_ns -= debt_ns;
         debt_ns
     }
 
-    /// A transaction is over.
+    /// Counts the end of a transaction.
     pub(super) fn ended(&mut self, kind: Kind, rolled_back: bool, began_ns: u64) {
         let tally = &mut self.kinds[kind as usize];
         let ended = if rolled_back { &mut tally.rolled_back } else { &mut tally.committed };
@@ -102,12 +102,12 @@ impl<'s, E: Ord + Copy> Timeline<'s, E> {
         tally.latency.record(Nanos::new(self.now_ns - began_ns));
     }
 
-    /// Goes to what happens next; `each` hears of every interval that ends before.
+    /// Advances to the next occurrence. `each` receives every interval that ends before it.
     pub(super) fn next(
         &mut self,
         interval: Nanos,
-        each: &mut dyn FnMut(Interval, Done) -> Control,
-    ) -> Result<Happens<E>, DeviceError> {
+        each: &mut dyn FnMut(Interval, IoTotals) -> Control,
+    ) -> Result<Occurrence<E>, DeviceError> {
         let next_ns = self.events.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
         let done = self.requests.next_done(&mut self.storage, next_ns)?;
         let at_ns = done.map_or(next_ns, |(at_ns, _)| at_ns);
@@ -118,18 +118,21 @@ impl<'s, E: Ord + Copy> Timeline<'s, E> {
             let ended = Interval { start_ns: begin_ns, end_ns: self.interval_ns - self.start_ns, kinds };
             self.asked.counters = self.storage.counters();
             if each(ended, self.asked) == Control::Stop {
-                return Ok(Happens::Stop(self.interval_ns));
+                return Ok(Occurrence::Stop(self.interval_ns));
             }
         }
         self.now_ns = at_ns;
         Ok(match done {
-            Some((_, tag)) => Happens::Done(tag),
-            None => Happens::Event(self.events.pop().expect("the clock ticks").0.2),
+            Some((_, tag)) => Occurrence::Completion(tag),
+            None => Occurrence::Event(self.events.pop().expect("an event is scheduled").0.2),
         })
     }
+}
 
-    /// Lets what is in flight complete.
-    pub(super) fn drain(&mut self) {
+impl<E> Drop for Timeline<'_, E> {
+    /// Completes the requests in flight, also after an error, so that none is left in the queue for a later
+    /// load.
+    fn drop(&mut self) {
         while matches!(self.requests.next_done(&mut self.storage, u64::MAX), Ok(Some(_))) {}
         self.storage.drain();
     }

@@ -1,13 +1,13 @@
-//! Which transaction comes next (clause 5.2.4): a deck of cards, shuffled, dealt to its end, and shuffled again.
+//! The mix of transactions (clause 5.2.4): a deck of cards that is shuffled, dealt to its end, and shuffled
+//! again.
 //!
-//! After every hundred transactions of a terminal the mix is exact, so runs differ by nothing but the order. Leaves out
-//! their inputs.
+//! The mix is exact after every hundred transactions of a terminal, so runs differ only in the order.
 
 use crate::tpcc::Kind;
 use crate::tpcc::random::Random;
 
-/// Cards of each kind in a deck, in the order of [`Kind::ALL`]: the least of each that clause 5.2.3 allows, and the rest
-/// New-Orders.
+/// Cards of each kind in a deck, in the order of [`Kind::ALL`]: the minimum of each kind by clause 5.2.3, and
+/// New-Orders up to a hundred.
 pub const CARDS: [u32; Kind::ALL.len()] = [45, 43, 4, 4, 4];
 
 /// A terminal's deck.
@@ -19,7 +19,7 @@ pub struct Deck {
 }
 
 impl Deck {
-    /// A new deck, which `random` shuffles.
+    /// Creates a deck that `random` shuffles.
     pub fn new(random: Random) -> Self {
         let cards: Vec<Kind> = Kind::ALL
             .into_iter()
@@ -28,7 +28,7 @@ impl Deck {
             .collect();
         Deck { dealt: cards.len(), cards, random }
     }
-    /// The next card.
+    /// Deals the next card.
     pub fn deal(&mut self) -> Kind {
         if self.dealt == self.cards.len() {
             self.random.shuffle(&mut self.cards);
@@ -45,7 +45,7 @@ mod tests {
     use lowtide_core::Seed;
 
     #[test]
-    fn every_deck_has_the_mix_and_an_order_of_its_own() {
+    fn every_deck_has_the_exact_mix_in_a_new_order() {
         let seed = 3;
         let mut deck = Deck::new(Random::new(Seed::new(seed)));
         let mut hands: Vec<Vec<Kind>> = Vec::new();

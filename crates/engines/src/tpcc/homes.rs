@@ -1,27 +1,25 @@
-//! Which warehouse and district a terminal is at home in ([`Homes`]).
-//!
-//! Leaves out how terminals go to the parts of a database.
+//! Home warehouse and district of a terminal ([`Homes`]).
 
 use super::DISTRICTS;
 use super::random::Random;
 
-/// The warehouses that a terminal is at home in, and its district for Stock-Level (clause 2.8.1.1).
+/// Home warehouses of a terminal, and its district for Stock-Level (clause 2.8.1.1).
 ///
-/// One of each, unless there are fewer terminals than warehouses. Then each speaks for as many as there are to a terminal, in
-/// all their districts, as a session does that several terminals share: every warehouse is somebody's home, and the data that are
-/// touched are the data that are there.
+/// A terminal has one warehouse and one district, unless there are fewer terminals than warehouses. In that
+/// case the warehouses are divided among the terminals. Each terminal then acts for a random warehouse and
+/// district of its share at each transaction, so the load touches the whole database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Homes {
     first: u32,
     step: u32,
     count: u32,
     district: u32,
-    /// Whether it speaks for terminals of all districts.
+    /// The terminal acts for all districts of several warehouses.
     shared: bool,
 }
 
 impl Homes {
-    /// Those of terminal `number` of `terminals`, where there are `warehouses` from `first` on.
+    /// Homes of terminal `number` of `terminals`, for `warehouses` warehouses that begin with number `first`.
     pub fn of(first: u32, warehouses: u32, number: u32, terminals: u32) -> Homes {
         Homes {
             first: first + number % warehouses,
@@ -31,11 +29,11 @@ impl Homes {
             shared: terminals < warehouses,
         }
     }
-    /// Warehouse and district that it begins with, which are its own where it shares nothing.
+    /// Initial warehouse and district; the only ones unless the terminal has several warehouses.
     pub fn first(&self) -> (u32, u32) {
         (self.first, self.district)
     }
-    /// Warehouse and district of the next transaction, each as likely as the others.
+    /// Draws the warehouse and district of the next transaction, uniformly.
     pub fn draw(&self, random: &mut Random) -> (u32, u32) {
         match self.shared {
             false => self.first(),
@@ -53,7 +51,7 @@ mod tests {
 
     const SEED: u64 = 31;
 
-    /// Counts are those of equally likely values, within five deviations.
+    /// Asserts a uniform distribution over `expected`, within five standard deviations.
     fn assert_even(counts: &[u32], expected: &[u32]) {
         let found: Vec<u32> = (0..counts.len() as u32).filter(|at| counts[*at as usize] > 0).collect();
         assert_eq!(found, expected, "seed {SEED}");
@@ -63,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_terminals_than_warehouses_share_all_of_them_and_all_districts() {
+    fn fewer_terminals_than_warehouses_share_all_warehouses_and_districts() {
         // Terminals 0 to 2 of warehouses 4 to 10.
         for (number, expected) in [(0, [4, 7, 10].as_slice()), (1, &[5, 8]), (2, &[6, 9])] {
             let homes = Homes::of(4, 7, number, 3);
@@ -80,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_terminals_as_warehouses_or_more_have_one_each_for_good() {
+    fn with_as_many_terminals_as_warehouses_each_keeps_its_home() {
         let mut random = Random::new(Seed::new(SEED));
         for (number, first, district) in [(0, 4, 1), (6, 10, 1), (7, 4, 2), (13, 10, 2), (70, 4, 1)] {
             let homes = Homes::of(4, 7, number, 71);

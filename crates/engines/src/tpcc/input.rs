@@ -1,13 +1,11 @@
-//! The inputs of each transaction (clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1, 2.8.1).
-//!
-//! Leaves out which transaction it is (`deck`), and when it is asked for (`pause`).
+//! Inputs of each transaction (clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1, 2.8.1).
 
 use crate::tpcc::random::{LAST_NAMES, Random, RunConstants, last_name};
 use crate::tpcc::{
     DISTRICTS, Delivery, Kind, Line, NewOrder, OrderStatus, Payment, Scale, StockLevel, Transaction, Who,
 };
 
-/// Chooses the inputs of a terminal.
+/// Generator of the inputs of a terminal.
 #[derive(Debug, Clone)]
 pub struct Inputs {
     scale: Scale,
@@ -18,23 +16,23 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// A terminal of warehouse `home`, bound to `district` for Stock-Level (clause 2.8.1.1). Warehouses of others are
-    /// chosen among all of `scale`.
+    /// Inputs for a terminal of warehouse `home`, bound to `district` for Stock-Level (clause 2.8.1.1).
+    /// Remote warehouses are drawn from all of `scale`.
     pub fn new(scale: &Scale, (home, district): (u32, u32), constants: RunConstants, random: Random) -> Self {
         Inputs { scale: scale.clone(), home, district, constants, random }
     }
 
-    /// Home warehouse and district of what comes next, for a session that several terminals share.
+    /// Sets the home warehouse and district, for a session that acts for several terminals.
     pub fn speak_for(&mut self, (home, district): (u32, u32)) {
         (self.home, self.district) = (home, district);
     }
 
-    /// The home warehouse.
+    /// Home warehouse.
     pub fn home(&self) -> u32 {
         self.home
     }
 
-    /// The next transaction of a kind.
+    /// Draws the next transaction of a kind.
     pub fn next(&mut self, kind: Kind) -> Transaction {
         match kind {
             Kind::NewOrder => Transaction::NewOrder(self.new_order()),
@@ -90,7 +88,7 @@ impl Inputs {
         OrderStatus { warehouse: self.home, district: self.random.between(1, DISTRICTS), who: self.who() }
     }
 
-    /// Another warehouse; the only one where there is no other (clauses 2.4.1.5, 2.5.1.2).
+    /// Draws another warehouse; the only warehouse if there is no other (clauses 2.4.1.5, 2.5.1.2).
     fn remote(&mut self) -> u32 {
         let (first, last) = (*self.scale.warehouses.start(), *self.scale.warehouses.end());
         if first == last {
@@ -102,7 +100,7 @@ impl Inputs {
 
     fn who(&mut self) -> Who {
         if self.random.chance(60) {
-            // Small databases do not have every name.
+            // Small databases do not have all names.
             let names = LAST_NAMES.min(self.scale.customers);
             Who::LastName(last_name(self.constants.last_name.draw(&mut self.random, 0, names - 1)))
         } else {
@@ -128,14 +126,15 @@ mod tests {
         Inputs::new(scale, (home, 4), constants, Random::new(Seed::new(SEED).part("inputs", 0)))
     }
 
-    /// Five standard deviations of a share.
+    /// Asserts a share within five standard deviations.
     fn assert_share(what: &str, hits: u32, of: u32, share: f64) {
         let deviation = (share * (1.0 - share) / f64::from(of)).sqrt();
         let found = f64::from(hits) / f64::from(of);
         assert!((found - share).abs() < 5.0 * deviation, "seed {SEED}: {what}: {found}, not {share}");
     }
 
-    /// Chi-square over equally likely values has the mean `n − 1` and the variance twice that.
+    /// Asserts a uniform distribution by chi-square, whose mean is `n − 1` and whose variance is twice the
+    /// mean.
     fn assert_even(what: &str, counts: &[u32]) {
         let degrees = (counts.len() - 1) as f64;
         let expected = f64::from(counts.iter().sum::<u32>()) / counts.len() as f64;
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_others_stay_in_their_warehouse_and_stock_level_in_its_district() {
+    fn other_transactions_stay_at_home_and_stock_level_in_its_district() {
         let mut inputs = inputs(&Scale::warehouses(3), 2);
         let (mut carriers, mut thresholds, mut named) = ([0; 10], [0; 11], 0);
         for _ in 0..DRAWS / 10 {
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn with_one_warehouse_everything_is_at_home_and_small_databases_have_what_is_asked_for() {
+    fn with_one_warehouse_everything_is_local_and_small_databases_have_all_inputs() {
         let scale = Scale { warehouses: 9..=9, customers: 30, items: 100 };
         let mut inputs = inputs(&scale, 9);
         let there: Vec<String> = (0..30).map(last_name).collect();

@@ -1,6 +1,6 @@
-//! What TPC-C asks, whichever database answers.
+//! The TPC-C benchmark, independent of the database.
 //!
-//! Pure: sizes, inputs and rows come from a seed. Leaves out statements.
+//! Pure: sizes, inputs and rows follow from a seed. SQL statements are in crate `lowtide-oltp`.
 
 mod deck;
 mod homes;

@@ -1,31 +1,31 @@
 //! The rows of a fresh database (clause 4.3.3).
 //!
-//! The rows of a table in a warehouse depend on the seed and on nothing else, so tables and warehouses can be made in any
-//! order and side by side, and equal seeds give equal bytes. Rows come in the order of the primary key. Leaves out where
-//! they go. Amounts are in cents.
+//! The rows of a table in a warehouse depend only on the seed. So tables and warehouses can be generated in any
+//! order and concurrently, and equal seeds give equal bytes. Rows are generated in the order of the primary key.
+//! Amounts are in cents.
 //!
-//! Where a test has fewer customers than the specification, what follows from their number follows: the amounts of
-//! districts and warehouses, the next order, and the names that there are.
+//! If a test has fewer customers than the specification, the dependent values are scaled: the totals of districts
+//! and warehouses, the next order number, and the set of last names.
 
 use crate::tpcc::random::{LAST_NAMES, NuRand, Random, last_name};
 use crate::tpcc::rows::Rows;
 use crate::tpcc::{DISTRICTS, Scale, Table};
 use lowtide_core::Seed;
 
-/// Every date and time of the load: fixed, so that equal seeds give equal rows.
+/// The date and time of all rows of the load, fixed so that equal seeds give equal rows.
 pub const LOADED_AT: &str = "2026-01-01 00:00:00";
-/// [`LOADED_AT`] as seconds since the beginning of 1970, UTC.
+/// [`LOADED_AT`] in seconds since 1970-01-01, UTC.
 pub const LOADED_AT_SECONDS: i64 = 1_767_225_600;
 
-/// What each customer has paid by then, in cents.
+/// Initial payment of each customer, in cents.
 pub const PAID: i64 = 1_000;
 
-/// Orders that are not delivered, of a district: the last 30 % (clause 4.3.3.1).
+/// Undelivered orders of a district: the last 30 % (clause 4.3.3.1).
 pub fn undelivered(scale: &Scale) -> u32 {
     scale.customers * 3 / 10
 }
 
-/// How many rows `table` has in all warehouses of `scale`; for `order_line` about as many.
+/// Number of rows of `table` in all warehouses of `scale`. Approximate for `order_line`.
 pub fn count(table: Table, scale: &Scale) -> u64 {
     let warehouses = u64::from(scale.count());
     let districts = warehouses * u64::from(DISTRICTS);
@@ -41,10 +41,10 @@ pub fn count(table: Table, scale: &Scale) -> u64 {
     }
 }
 
-/// Gives `rows` the rows of `table` in `warehouse`; those of `item`, whichever warehouse is named.
+/// Writes the rows of `table` in `warehouse` to `rows`. The rows of `item` are the same for every warehouse.
 ///
 /// # Errors
-/// Those of `rows`, at once.
+/// The first error of `rows` ends the generation.
 pub fn write<R: Rows>(
     table: Table,
     warehouse: u32,
@@ -53,218 +53,192 @@ pub fn write<R: Rows>(
     rows: &mut R,
 ) -> Result<(), R::Error> {
     let number = if table.per_warehouse() { u64::from(warehouse) } else { 0 };
-    let mut random = Random::new(seed.part(table.name(), number));
-    let random = &mut random;
+    let random = Random::new(seed.part(table.name(), number));
+    let mut population = Population { warehouse, scale, seed, random, rows };
     match table {
-        Table::Item => items(scale, random, rows),
-        Table::Warehouse => warehouse_row(warehouse, scale, random, rows),
-        Table::District => districts(warehouse, scale, random, rows),
-        Table::Customer => customers(warehouse, scale, random, rows),
-        Table::History => history(warehouse, scale, random, rows),
-        Table::Stock => stock(warehouse, scale, random, rows),
-        Table::Orders => orders(warehouse, scale, seed, random, rows),
-        Table::NewOrder => new_orders(warehouse, scale, rows),
-        Table::OrderLine => order_lines(warehouse, scale, seed, random, rows),
+        Table::Item => population.items(),
+        Table::Warehouse => population.warehouse(),
+        Table::District => population.districts(),
+        Table::Customer => population.customers(),
+        Table::History => population.history(),
+        Table::Stock => population.stock(),
+        Table::Orders => population.orders(),
+        Table::NewOrder => population.new_orders(),
+        Table::OrderLine => population.order_lines(),
     }
 }
 
-fn items<R: Rows>(scale: &Scale, random: &mut Random, rows: &mut R) -> Result<(), R::Error> {
-    for item in 1..=scale.items {
-        rows.int(item.into());
-        rows.int(random.between(1, 10_000).into());
-        rows.text(random.letters(14, 24));
-        rows.int(random.between(100, 10_000).into());
-        rows.text(random.data(26, 50));
-        rows.end()?;
-    }
-    Ok(())
-}
-
-fn warehouse_row<R: Rows>(
+/// Generator of the rows of one table in one warehouse.
+struct Population<'a, R> {
     warehouse: u32,
-    scale: &Scale,
-    random: &mut Random,
-    rows: &mut R,
-) -> Result<(), R::Error> {
-    rows.int(warehouse.into());
-    rows.text(random.letters(6, 10));
-    address(random, rows);
-    rows.int(random.between(0, 2_000).into());
-    rows.int(i64::from(DISTRICTS) * i64::from(scale.customers) * PAID);
-    rows.end()
-}
-
-fn districts<R: Rows>(
-    warehouse: u32,
-    scale: &Scale,
-    random: &mut Random,
-    rows: &mut R,
-) -> Result<(), R::Error> {
-    for district in 1..=DISTRICTS {
-        rows.int(district.into());
-        rows.int(warehouse.into());
-        rows.text(random.letters(6, 10));
-        address(random, rows);
-        rows.int(random.between(0, 2_000).into());
-        rows.int(i64::from(scale.customers) * PAID);
-        rows.int((scale.customers + 1).into());
-        rows.end()?;
-    }
-    Ok(())
-}
-
-fn customers<R: Rows>(
-    warehouse: u32,
-    scale: &Scale,
-    random: &mut Random,
-    rows: &mut R,
-) -> Result<(), R::Error> {
-    let names: Vec<String> = (0..LAST_NAMES).map(last_name).collect();
-    for district in 1..=DISTRICTS {
-        for customer in 1..=scale.customers {
-            let name = match customer - 1 {
-                first @ 0..LAST_NAMES => first,
-                _ => NuRand::LAST_NAMES_OF_LOAD.draw(random, 0, LAST_NAMES - 1),
-            };
-            rows.int(customer.into());
-            rows.int(district.into());
-            rows.int(warehouse.into());
-            rows.text(random.letters(8, 16));
-            rows.text("OE");
-            rows.text(&names[name as usize]);
-            address(random, rows);
-            rows.text(random.digits(16));
-            rows.time();
-            rows.text(if random.chance(10) { "BC" } else { "GC" });
-            rows.int(5_000_000);
-            rows.int(random.between(0, 5_000).into());
-            rows.int(-PAID);
-            rows.int(PAID);
-            rows.int(1);
-            rows.int(0);
-            rows.text(random.letters(300, 500));
-            rows.end()?;
-        }
-    }
-    Ok(())
-}
-
-fn history<R: Rows>(
-    warehouse: u32,
-    scale: &Scale,
-    random: &mut Random,
-    rows: &mut R,
-) -> Result<(), R::Error> {
-    for district in 1..=DISTRICTS {
-        for customer in 1..=scale.customers {
-            rows.int(customer.into());
-            rows.int(district.into());
-            rows.int(warehouse.into());
-            rows.int(district.into());
-            rows.int(warehouse.into());
-            rows.time();
-            rows.int(PAID);
-            rows.text(random.letters(12, 24));
-            rows.end()?;
-        }
-    }
-    Ok(())
-}
-
-fn stock<R: Rows>(warehouse: u32, scale: &Scale, random: &mut Random, rows: &mut R) -> Result<(), R::Error> {
-    for item in 1..=scale.items {
-        rows.int(item.into());
-        rows.int(warehouse.into());
-        rows.int(random.between(10, 100).into());
-        for _ in 0..DISTRICTS {
-            rows.text(random.letters(24, 24));
-        }
-        rows.int(0);
-        rows.int(0);
-        rows.int(0);
-        rows.text(random.data(26, 50));
-        rows.end()?;
-    }
-    Ok(())
-}
-
-fn orders<R: Rows>(
-    warehouse: u32,
-    scale: &Scale,
+    scale: &'a Scale,
     seed: Seed,
-    random: &mut Random,
-    rows: &mut R,
-) -> Result<(), R::Error> {
-    let mut lines = LineCounts::new(warehouse, seed);
-    let mut customers: Vec<u32> = (1..=scale.customers).collect();
-    for district in 1..=DISTRICTS {
-        random.shuffle(&mut customers);
-        for (order, customer) in (1..).zip(&customers) {
-            rows.int(order.into());
-            rows.int(district.into());
-            rows.int(warehouse.into());
-            rows.int((*customer).into());
-            rows.time();
-            if delivered(order, scale) {
-                rows.int(random.between(1, 10).into());
-            } else {
-                rows.null();
+    random: Random,
+    rows: &'a mut R,
+}
+
+impl<R: Rows> Population<'_, R> {
+    fn ints<const N: usize>(&mut self, values: [u32; N]) {
+        values.into_iter().for_each(|value| self.rows.int(value.into()));
+    }
+    fn between(&mut self, low: u32, high: u32) {
+        self.rows.int(self.random.between(low, high).into());
+    }
+    fn letters(&mut self, low: u32, high: u32) {
+        self.rows.text(self.random.letters(low, high));
+    }
+
+    fn items(&mut self) -> Result<(), R::Error> {
+        for item in 1..=self.scale.items {
+            self.ints([item]);
+            self.between(1, 10_000);
+            self.letters(14, 24);
+            self.between(100, 10_000);
+            self.rows.text(self.random.data(26, 50));
+            self.rows.end()?;
+        }
+        Ok(())
+    }
+
+    fn warehouse(&mut self) -> Result<(), R::Error> {
+        self.ints([self.warehouse]);
+        self.letters(6, 10);
+        self.address();
+        self.between(0, 2_000);
+        self.rows.int(i64::from(DISTRICTS) * i64::from(self.scale.customers) * PAID);
+        self.rows.end()
+    }
+
+    fn districts(&mut self) -> Result<(), R::Error> {
+        for district in 1..=DISTRICTS {
+            self.ints([district, self.warehouse]);
+            self.letters(6, 10);
+            self.address();
+            self.between(0, 2_000);
+            self.rows.int(i64::from(self.scale.customers) * PAID);
+            self.ints([self.scale.customers + 1]);
+            self.rows.end()?;
+        }
+        Ok(())
+    }
+
+    fn customers(&mut self) -> Result<(), R::Error> {
+        let names: Vec<String> = (0..LAST_NAMES).map(last_name).collect();
+        for district in 1..=DISTRICTS {
+            for customer in 1..=self.scale.customers {
+                let name = match customer - 1 {
+                    first @ 0..LAST_NAMES => first,
+                    _ => NuRand::LAST_NAMES_OF_LOAD.draw(&mut self.random, 0, LAST_NAMES - 1),
+                };
+                self.ints([customer, district, self.warehouse]);
+                self.letters(8, 16);
+                self.rows.text("OE");
+                self.rows.text(&names[name as usize]);
+                self.address();
+                self.rows.text(self.random.digits(16));
+                self.rows.time();
+                self.rows.text(if self.random.chance(10) { "BC" } else { "GC" });
+                self.rows.int(5_000_000);
+                self.between(0, 5_000);
+                [-PAID, PAID, 1, 0].into_iter().for_each(|value| self.rows.int(value));
+                self.letters(300, 500);
+                self.rows.end()?;
             }
-            rows.int(lines.next().into());
-            rows.int(1);
-            rows.end()?;
         }
+        Ok(())
     }
-    Ok(())
-}
 
-fn new_orders<R: Rows>(warehouse: u32, scale: &Scale, rows: &mut R) -> Result<(), R::Error> {
-    for district in 1..=DISTRICTS {
-        for order in scale.customers - undelivered(scale) + 1..=scale.customers {
-            rows.int(order.into());
-            rows.int(district.into());
-            rows.int(warehouse.into());
-            rows.end()?;
+    fn history(&mut self) -> Result<(), R::Error> {
+        for district in 1..=DISTRICTS {
+            for customer in 1..=self.scale.customers {
+                self.ints([customer, district, self.warehouse, district, self.warehouse]);
+                self.rows.time();
+                self.rows.int(PAID);
+                self.letters(12, 24);
+                self.rows.end()?;
+            }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-fn order_lines<R: Rows>(
-    warehouse: u32,
-    scale: &Scale,
-    seed: Seed,
-    random: &mut Random,
-    rows: &mut R,
-) -> Result<(), R::Error> {
-    let mut lines = LineCounts::new(warehouse, seed);
-    for district in 1..=DISTRICTS {
-        for order in 1..=scale.customers {
-            for line in 1..=lines.next() {
-                rows.int(order.into());
-                rows.int(district.into());
-                rows.int(warehouse.into());
-                rows.int(line.into());
-                rows.int(random.between(1, scale.items).into());
-                rows.int(warehouse.into());
-                if delivered(order, scale) {
-                    rows.time();
-                    rows.int(5);
-                    rows.int(0);
-                } else {
-                    rows.null();
-                    rows.int(5);
-                    rows.int(random.between(1, 999_999).into());
+    fn stock(&mut self) -> Result<(), R::Error> {
+        for item in 1..=self.scale.items {
+            self.ints([item, self.warehouse]);
+            self.between(10, 100);
+            (0..DISTRICTS).for_each(|_| self.letters(24, 24));
+            self.ints([0, 0, 0]);
+            self.rows.text(self.random.data(26, 50));
+            self.rows.end()?;
+        }
+        Ok(())
+    }
+
+    fn orders(&mut self) -> Result<(), R::Error> {
+        let mut lines = LineCounts::new(self.warehouse, self.seed);
+        let mut customers: Vec<u32> = (1..=self.scale.customers).collect();
+        for district in 1..=DISTRICTS {
+            self.random.shuffle(&mut customers);
+            for (order, customer) in (1..).zip(&customers) {
+                self.ints([order, district, self.warehouse, *customer]);
+                self.rows.time();
+                match self.is_delivered(order) {
+                    true => self.between(1, 10),
+                    false => self.rows.null(),
                 }
-                rows.text(random.letters(24, 24));
-                rows.end()?;
+                self.ints([lines.next(), 1]);
+                self.rows.end()?;
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    fn new_orders(&mut self) -> Result<(), R::Error> {
+        for district in 1..=DISTRICTS {
+            for order in self.scale.customers - undelivered(self.scale) + 1..=self.scale.customers {
+                self.ints([order, district, self.warehouse]);
+                self.rows.end()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn order_lines(&mut self) -> Result<(), R::Error> {
+        let mut lines = LineCounts::new(self.warehouse, self.seed);
+        for district in 1..=DISTRICTS {
+            for order in 1..=self.scale.customers {
+                for line in 1..=lines.next() {
+                    self.ints([order, district, self.warehouse, line]);
+                    self.between(1, self.scale.items);
+                    self.ints([self.warehouse]);
+                    if self.is_delivered(order) {
+                        self.rows.time();
+                        self.ints([5, 0]);
+                    } else {
+                        self.rows.null();
+                        self.ints([5]);
+                        self.between(1, 999_999);
+                    }
+                    self.letters(24, 24);
+                    self.rows.end()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_delivered(&self, order: u32) -> bool {
+        order <= self.scale.customers - undelivered(self.scale)
+    }
+
+    /// Adds two lines of street, city, state and zip code.
+    fn address(&mut self) {
+        (0..3).for_each(|_| self.letters(10, 20));
+        self.letters(2, 2);
+        self.rows.text(self.random.zip());
+    }
 }
 
-/// How many lines each order of a warehouse has: a stream of its own, because `orders` and `order_line` both need it.
+/// Numbers of lines of the orders of a warehouse: a separate stream, because `orders` and `order_line` both need it.
 struct LineCounts(Random);
 
 impl LineCounts {
@@ -274,17 +248,4 @@ impl LineCounts {
     fn next(&mut self) -> u32 {
         self.0.between(5, 15)
     }
-}
-
-fn delivered(order: u32, scale: &Scale) -> bool {
-    order <= scale.customers - undelivered(scale)
-}
-
-/// Two lines of street, city, state and zip code.
-fn address<R: Rows>(random: &mut Random, rows: &mut R) {
-    rows.text(random.letters(10, 20));
-    rows.text(random.letters(10, 20));
-    rows.text(random.letters(10, 20));
-    rows.text(random.letters(2, 2));
-    rows.text(random.zip());
 }

@@ -1,21 +1,19 @@
-//! Random choices as the specification makes them: uniform, NURand, strings, last names (clauses 2.1.6, 4.3.2).
-//!
-//! Leaves out what they are for: rows and inputs choose from here.
+//! Random choices of the specification: uniform, NURand, strings, last names (clauses 2.1.6, 4.3.2).
 
 use lowtide_core::Seed;
 use lowtide_core::rng::{Rng, below, unit};
 use rand_xoshiro::rand_core::RngCore;
 
-/// Last names that there are (clause 4.3.2.3).
+/// Number of last names (clause 4.3.2.3).
 pub const LAST_NAMES: u32 = 1_000;
 
-/// `C` of NURand for the last names of the load. It is fixed, so that the constants of a run can keep their distance to
-/// it whatever seed the load had (clause 2.1.6.1).
+/// `C` of NURand for the last names of the load. It is fixed so that the constant of a run keeps the distance
+/// that clause 2.1.6.1 requires, whatever the seed of the load.
 pub const LAST_NAME_C_LOAD: u32 = 157;
 
-/// The distances between the constants for last names of load and run that clause 2.1.6.1 allows.
+/// Distances that clause 2.1.6.1 allows between the last-name constants of load and run.
 const DELTAS: std::ops::RangeInclusive<u32> = 65..=119;
-/// Distances within [`DELTAS`] that it does not allow.
+/// Distances within [`DELTAS`] that the clause excludes.
 const NO_DELTAS: [u32; 2] = [96, 112];
 
 /// `A` of NURand for last names, customers and items.
@@ -28,7 +26,7 @@ const SYLLABLES: [&str; 10] =
 
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Two letters each, because two at a time are half as many multiplications.
+/// All pairs of letters: drawing two letters at a time halves the number of multiplications.
 static PAIRS: [[u8; 2]; ALPHABET.len() * ALPHABET.len()] = {
     let mut pairs = [[0; 2]; ALPHABET.len() * ALPHABET.len()];
     let mut n = 0;
@@ -47,20 +45,20 @@ pub struct NuRand {
 }
 
 impl NuRand {
-    /// Last names of customers that the load makes.
+    /// Last names of customers in the load.
     pub const LAST_NAMES_OF_LOAD: NuRand = NuRand { a: LAST_NAME_A, c: LAST_NAME_C_LOAD };
 
-    /// A number from `low` to `high`.
+    /// Draws a number from `low` to `high`.
     pub fn draw(self, random: &mut Random, low: u32, high: u32) -> u32 {
         let mixed = random.between(0, self.a) | random.between(low, high);
         (mixed + self.c) % (high - low + 1) + low
     }
 }
 
-/// The distributions of a run: their constants are drawn once, and equal for all its terminals.
+/// NURand distributions of a run. Their constants are drawn once and are equal for all terminals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunConstants {
-    /// Numbers of last names, from 0.
+    /// Last names, by number from 0.
     pub last_name: NuRand,
     /// Customers.
     pub customer: NuRand,
@@ -69,7 +67,7 @@ pub struct RunConstants {
 }
 
 impl RunConstants {
-    /// Those of a run with this seed.
+    /// Distributions of the run with this seed.
     pub fn of(seed: Seed) -> Self {
         let mut random = Random::new(seed.part("nurand", 0));
         let allowed: Vec<u32> = (0..=LAST_NAME_A)
@@ -87,7 +85,7 @@ impl RunConstants {
     }
 }
 
-/// A random stream, and the room for the string that was drawn last.
+/// A random stream, with a buffer for the string drawn last.
 #[derive(Debug, Clone)]
 pub struct Random {
     rng: Rng,
@@ -95,35 +93,35 @@ pub struct Random {
 }
 
 impl Random {
-    /// The stream of a seed.
+    /// Creates the stream of a seed.
     pub fn new(seed: Seed) -> Self {
         Random { rng: seed.stream(), text: Vec::with_capacity(512) }
     }
-    /// A whole number from `low` to `high`, all equally likely.
+    /// Draws a uniform whole number from `low` to `high`.
     #[inline]
     pub fn between(&mut self, low: u32, high: u32) -> u32 {
         low + below(&mut self.rng, u64::from(high - low) + 1) as u32
     }
-    /// True `percent` times in a hundred.
+    /// Returns true with a probability of `percent` in a hundred.
     #[inline]
     pub fn chance(&mut self, percent: u32) -> bool {
         self.between(1, 100) <= percent
     }
-    /// A number from 0 to below 1.
+    /// Draws a number from 0 to below 1.
     pub fn unit(&mut self) -> f64 {
         unit(&mut self.rng)
     }
-    /// Puts `items` into a random order.
+    /// Shuffles `items`.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         lowtide_core::rng::shuffle(&mut self.rng, items);
     }
-    /// An a-string of `low` to `high` letters and digits (clause 4.3.2.2).
+    /// Draws an a-string of `low` to `high` letters and digits (clause 4.3.2.2).
     #[inline]
     pub fn letters(&mut self, low: u32, high: u32) -> &str {
         self.draw_letters(low, high);
         self.drawn()
     }
-    /// An n-string of `length` digits (clause 4.3.2.2).
+    /// Draws an n-string of `length` digits (clause 4.3.2.2).
     pub fn digits(&mut self, length: u32) -> &str {
         self.text.clear();
         for _ in 0..length {
@@ -132,13 +130,13 @@ impl Random {
         }
         self.drawn()
     }
-    /// A zip code (clause 4.3.2.7).
+    /// Draws a zip code (clause 4.3.2.7).
     pub fn zip(&mut self) -> &str {
         self.digits(4);
         self.text.extend_from_slice(b"11111");
         self.drawn()
     }
-    /// An a-string that holds `ORIGINAL` somewhere, ten times in a hundred (clause 4.3.3.1).
+    /// Draws an a-string that contains `ORIGINAL` with a probability of 10 % (clause 4.3.3.1).
     pub fn data(&mut self, low: u32, high: u32) -> &str {
         const MARK: &[u8] = b"ORIGINAL";
         self.draw_letters(low, high);
@@ -153,7 +151,8 @@ impl Random {
         let length = self.between(low, high) as usize;
         self.text.clear();
         while self.text.len() < length {
-            // Each multiplication takes the highest digit, to the base of the pairs, of what is left of the number.
+            // Each multiplication extracts the most significant digit, in base `PAIRS.len()`, and keeps the
+            // fraction.
             let mut left = self.rng.next_u64();
             let mut eight = [0; 8];
             for pair in eight.chunks_exact_mut(2) {
@@ -170,7 +169,7 @@ impl Random {
     }
 }
 
-/// A last name by its number, 0 to 999 (clause 4.3.2.3).
+/// Last name by its number, 0 to 999 (clause 4.3.2.3).
 pub fn last_name(number: u32) -> String {
     [number / 100, number / 10, number].map(|digits| SYLLABLES[(digits % 10) as usize]).concat()
 }
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_constant_of_a_run_keeps_its_distance_to_that_of_the_load() {
+    fn the_constant_of_a_run_keeps_its_distance_from_that_of_the_load() {
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..10_000 {
             let run = RunConstants::of(Seed::new(seed));
@@ -200,9 +199,9 @@ mod tests {
         assert_eq!(seen.len(), 53 + 33);
     }
 
-    /// The exact chance of every value, by counting all pairs, is the oracle.
+    /// The exact probability of every value, from enumerating all pairs, is the oracle.
     #[test]
-    fn nurand_draws_each_value_as_often_as_counting_says() {
+    fn nurand_draws_each_value_with_its_exact_probability() {
         let (low, high, seed, draws) = (0, 999, 11, 2_000_000u32);
         let nurand = RunConstants::of(Seed::new(seed)).last_name;
         let mut chances = vec![0u32; 1_000];
@@ -233,8 +232,8 @@ mod tests {
         assert!(squares < limit, "seed {seed}: {squares} with {degrees} degrees of freedom");
     }
 
-    /// Without `C` and over a power of two, the bits are independent: those of `A` are set three times in four, the others
-    /// every other time.
+    /// With `C` = 0 and a range that is a power of two, bits are independent: bits of `A` are set with
+    /// probability 3/4, other bits with 1/2.
     #[test]
     fn nurand_has_the_mean_of_its_closed_form() {
         let (seed, draws) = (13, 400_000);

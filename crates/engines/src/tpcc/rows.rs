@@ -1,49 +1,47 @@
-//! Where the rows of a load go: a sink, and the one that writes them as lines of text.
-//!
-//! Leaves out which rows there are (`population`) and the sinks of engines.
+//! Sinks for the rows of a load: the trait, and an implementation that writes lines of text.
 
 use crate::tpcc::{LOADED_AT, Table};
 use std::io::{self, Write};
 
-/// Takes the rows of a table, value by value, in the order of [`Table::columns`].
+/// A sink for the rows of a table, value by value, in the order of [`Table::columns`].
 pub trait Rows {
-    /// Why a row cannot be taken.
+    /// Error of the sink.
     type Error;
-    /// A whole number.
+    /// Adds a whole number.
     fn int(&mut self, value: i64);
-    /// Text of ASCII, never with a tab, a newline or a backslash.
+    /// Adds ASCII text without tabs, newlines and backslashes.
     fn text(&mut self, value: &str);
-    /// Nothing.
+    /// Adds a null.
     fn null(&mut self);
-    /// The time of the load ([`LOADED_AT`]).
+    /// Adds the time of the load ([`LOADED_AT`]).
     fn time(&mut self);
-    /// The end of a row.
+    /// Ends a row.
     ///
     /// # Errors
-    /// Where the row cannot be taken; then no further row comes.
+    /// The error of the sink. The caller must not add another row after an error.
     fn end(&mut self) -> Result<(), Self::Error>;
 }
 
-/// Lines of values with tabs between them, `\N` for null: what `COPY` of PostgreSQL and `LOAD DATA` of MariaDB and MySQL
-/// read without further options.
+/// Tab-separated lines with `\N` for null: the default input format of PostgreSQL's `COPY` and of `LOAD DATA`
+/// in MariaDB and MySQL.
 #[derive(Debug)]
 pub struct TabSeparated<W> {
     line: Vec<u8>,
     to: W,
 }
 
-/// So much is written at once.
+/// Bytes gathered for one write.
 const GATHER: usize = 256 << 10;
 
 impl<W: Write> TabSeparated<W> {
-    /// Lines that are written to `to`, many at a time.
+    /// Creates a sink that writes to `to` in large chunks.
     pub fn new(to: W) -> Self {
         TabSeparated { line: Vec::with_capacity(GATHER + 4096), to }
     }
-    /// Writes what is still here, and gives back where it went.
+    /// Writes the buffered lines and returns the destination.
     ///
     /// # Errors
-    /// Those of writing.
+    /// The error of the write.
     pub fn finish(mut self) -> io::Result<W> {
         self.to.write_all(&self.line)?;
         Ok(self.to)
@@ -81,7 +79,7 @@ impl<W: Write> Rows for TabSeparated<W> {
     }
 }
 
-/// The columns of a table, with commas between them: what `INSERT INTO` and `COPY` take.
+/// Column names of a table, comma-separated, for `INSERT INTO` and `COPY`.
 pub fn column_list(table: Table) -> String {
     table.columns().iter().map(|column| column.name).collect::<Vec<_>>().join(", ")
 }

@@ -1,32 +1,32 @@
-//! How large the database is (clause 1.2.1).
+//! Sizes of the database (clause 1.2.1).
 
 use std::ops::RangeInclusive;
 
-/// Districts of a warehouse.
+/// Districts per warehouse.
 pub const DISTRICTS: u32 = 10;
-/// Customers of a district, and its orders after the load.
+/// Customers per district, which is also its number of orders after the load.
 pub const CUSTOMERS_PER_DISTRICT: u32 = 3_000;
-/// Items, and stock rows of a warehouse.
+/// Number of items, and of stock rows per warehouse.
 pub const ITEMS: u32 = 100_000;
 
-/// The size of a database, or of a part of it: several servers may share the warehouses.
+/// Size of a database, or of a shard: several servers may share the warehouses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scale {
-    /// The warehouses that are in it, by number from 1.
+    /// Warehouse numbers, from 1.
     pub warehouses: RangeInclusive<u32>,
-    /// Customers of each district; fewer than the specification's only in tests. The last 30 % of a
-    /// district's orders are undelivered, so a multiple of 10.
+    /// Customers per district. Only tests use fewer than the specification. A multiple of 10, because the
+    /// last 30 % of a district's orders are undelivered.
     pub customers: u32,
-    /// Items; fewer than the specification's only in tests.
+    /// Number of items. Only tests use fewer than the specification.
     pub items: u32,
 }
 
 impl Scale {
-    /// Warehouses 1 to `count`, as specified.
+    /// Warehouses 1 to `count`, with the sizes of the specification.
     pub fn warehouses(count: u32) -> Self {
         Scale { warehouses: 1..=count, customers: CUSTOMERS_PER_DISTRICT, items: ITEMS }
     }
-    /// How many warehouses; none where the last is before the first.
+    /// Number of warehouses; 0 for an empty range.
     pub fn count(&self) -> u32 {
         (self.warehouses.end() + 1).saturating_sub(*self.warehouses.start())
     }

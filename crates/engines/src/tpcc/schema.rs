@@ -1,15 +1,15 @@
-//! The nine tables (clause 1.3): columns with types that every engine has a word for, keys and indexes.
+//! The nine tables (clause 1.3): columns with portable types, keys and indexes.
 //!
-//! Money is whole cents, and rates are whole ten-thousandths, in integers: exact, and equal on every engine. Columns
-//! stand in the order of the specification, keys with the warehouse first. Leaves out foreign keys, which clause 1.4
-//! leaves to the implementation, and every engine's own words.
+//! Money is in whole cents and rates in whole ten-thousandths, as integers: exact, and equal on every engine.
+//! Columns have the order of the specification; keys begin with the warehouse. Foreign keys, which clause 1.4
+//! leaves to the implementation, are omitted.
 
 use crate::tpcc::schema::Type::{Char, Int, Long, Small, Text, Time};
 
 /// A table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Table {
-    /// `item`; the only one without a warehouse.
+    /// `item`, the only table that is not divided by warehouse.
     Item,
     /// `warehouse`.
     Warehouse,
@@ -17,11 +17,11 @@ pub enum Table {
     District,
     /// `customer`.
     Customer,
-    /// `history`; has no key.
+    /// `history`, which has no key.
     History,
     /// `stock`.
     Stock,
-    /// `orders`: the name that the specification gives it is a word of SQL.
+    /// `orders`. The specification's name, `order`, is a keyword of SQL.
     Orders,
     /// `new_order`.
     NewOrder,
@@ -29,45 +29,45 @@ pub enum Table {
     OrderLine,
 }
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
-    /// A whole number of 16 bits with a sign.
+    /// Signed integer of 16 bits.
     Small,
-    /// A whole number of 32 bits with a sign.
+    /// Signed integer of 32 bits.
     Int,
-    /// A whole number of 64 bits with a sign.
+    /// Signed integer of 64 bits.
     Long,
-    /// Exactly so many characters of ASCII.
+    /// ASCII text of exactly this many characters.
     Char(u32),
-    /// At most so many characters of ASCII.
+    /// ASCII text of at most this many characters.
     Text(u32),
-    /// A date and time, to the second or finer.
+    /// Date and time, with a resolution of a second or finer.
     Time,
 }
 
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
-    /// Its name, as in the specification, in lower case.
+    /// Name in the specification, in lower case.
     pub name: &'static str,
-    /// What it holds.
+    /// Type of its values.
     pub holds: Type,
-    /// Whether it may be null.
+    /// Nullable.
     pub null: bool,
 }
 
-/// An index beside the primary key; not unique.
+/// A non-unique secondary index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Index {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// The columns, in order.
+    /// Columns, in order.
     pub columns: &'static [&'static str],
 }
 
 impl Table {
-    /// All of them, in an order in which they may be loaded.
+    /// All tables, in an order that is valid for loading.
     pub const ALL: [Table; 9] = [
         Table::Item,
         Table::Warehouse,
@@ -79,7 +79,7 @@ impl Table {
         Table::NewOrder,
         Table::OrderLine,
     ];
-    /// Its name in every database.
+    /// Name in every database.
     pub fn name(self) -> &'static str {
         match self {
             Table::Item => "item",
@@ -93,11 +93,11 @@ impl Table {
             Table::OrderLine => "order_line",
         }
     }
-    /// Whether its rows belong to warehouses; those of `item` belong to none.
+    /// Returns true if the rows belong to warehouses, as those of all tables but `item` do.
     pub fn per_warehouse(self) -> bool {
         self != Table::Item
     }
-    /// Its columns.
+    /// Columns, in order.
     pub fn columns(self) -> &'static [Column] {
         match self {
             Table::Item => ITEM,
@@ -111,7 +111,7 @@ impl Table {
             Table::OrderLine => ORDER_LINE,
         }
     }
-    /// The columns of its primary key; none for `history`.
+    /// Columns of the primary key. Empty for `history`.
     pub fn key(self) -> &'static [&'static str] {
         match self {
             Table::Item => &["i_id"],
@@ -125,7 +125,7 @@ impl Table {
             Table::OrderLine => &["ol_w_id", "ol_d_id", "ol_o_id", "ol_number"],
         }
     }
-    /// Its further indexes.
+    /// Secondary indexes.
     pub fn indexes(self) -> &'static [Index] {
         match self {
             Table::Customer => {

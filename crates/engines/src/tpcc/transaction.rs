@@ -1,27 +1,25 @@
-//! The five transactions, and their inputs (clause 2).
-//!
-//! Leaves out how inputs are chosen, and what a database does with them.
+//! The five transactions and their inputs (clause 2).
 
 /// The kinds of transaction, in the order of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Enters an order; the benchmark counts these.
+    /// Enters an order. The benchmark's metric counts these transactions.
     NewOrder,
-    /// Pays, and says so at the district and the warehouse.
+    /// Pays, and updates the totals of district and warehouse.
     Payment,
-    /// Asks for a customer's last order.
+    /// Reads a customer's last order.
     OrderStatus,
     /// Delivers the oldest order of every district.
     Delivery,
-    /// Counts items of recent orders that are short.
+    /// Counts the items of recent orders whose stock is below a threshold.
     StockLevel,
 }
 
 impl Kind {
-    /// All of them, in order.
+    /// All kinds, in order.
     pub const ALL: [Kind; 5] =
         [Kind::NewOrder, Kind::Payment, Kind::OrderStatus, Kind::Delivery, Kind::StockLevel];
-    /// Its name: `new-order`.
+    /// Name, such as `new-order`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::NewOrder => "new-order",
@@ -33,8 +31,8 @@ impl Kind {
     }
 }
 
-/// A transaction with its inputs. Numbers of warehouses, districts, customers and items begin at 1; amounts are in
-/// cents.
+/// A transaction with its inputs. Warehouses, districts, customers and items are numbered from 1; amounts are
+/// in cents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transaction {
     /// Clause 2.4.
@@ -50,7 +48,7 @@ pub enum Transaction {
 }
 
 impl Transaction {
-    /// Its kind.
+    /// Kind of the transaction.
     pub fn kind(&self) -> Kind {
         match self {
             Transaction::NewOrder(_) => Kind::NewOrder,
@@ -62,53 +60,54 @@ impl Transaction {
     }
 }
 
-/// Inputs of New-Order. One order in a hundred names, as its last item, one that does not exist: it has to be
-/// rolled back.
+/// Inputs of New-Order. The last item of one order in a hundred does not exist, so the order must be rolled
+/// back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewOrder {
-    /// The terminal's warehouse.
+    /// Home warehouse of the terminal.
     pub warehouse: u32,
     /// District.
     pub district: u32,
     /// Customer.
     pub customer: u32,
-    /// 5 to 15 lines. The same item may stand in several.
+    /// Order lines, 5 to 15. Several lines may have the same item.
     pub lines: Vec<Line>,
 }
 
-/// A line of an order.
+/// An order line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
-    /// Item; one more than there are where the order is to be rolled back.
+    /// Item. One more than the number of items if the order must be rolled back.
     pub item: u32,
-    /// The warehouse that supplies it.
+    /// The warehouse that supplies the item.
     pub supply: u32,
-    /// 1 to 10.
+    /// Quantity, 1 to 10.
     pub quantity: u32,
 }
 
 impl NewOrder {
-    /// Whether all lines are supplied by the home warehouse.
+    /// Returns true if the home warehouse supplies all lines.
     pub fn all_local(&self) -> bool {
         self.lines.iter().all(|line| line.supply == self.warehouse)
     }
 }
 
-/// How a customer is named.
+/// Identification of a customer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Who {
     /// By number.
     Number(u32),
-    /// By last name: of those who bear it, sorted by first name, the one at position n/2 rounded up.
+    /// By last name: of the customers with this name, ordered by first name, the one at position n/2, rounded
+    /// up.
     LastName(String),
 }
 
 /// Inputs of Payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payment {
-    /// The terminal's warehouse.
+    /// Home warehouse of the terminal.
     pub warehouse: u32,
-    /// District, where it is paid.
+    /// District of the payment.
     pub district: u32,
     /// The customer's warehouse.
     pub customer_warehouse: u32,
@@ -116,7 +115,7 @@ pub struct Payment {
     pub customer_district: u32,
     /// The customer.
     pub who: Who,
-    /// Cents, 100 to 500 000.
+    /// Amount in cents, 100 to 500 000.
     pub amount: i64,
 }
 
@@ -136,7 +135,7 @@ pub struct OrderStatus {
 pub struct Delivery {
     /// Warehouse.
     pub warehouse: u32,
-    /// 1 to 10.
+    /// Carrier, 1 to 10.
     pub carrier: u32,
 }
 
@@ -147,6 +146,6 @@ pub struct StockLevel {
     pub warehouse: u32,
     /// District.
     pub district: u32,
-    /// 10 to 20.
+    /// Threshold of the stock, 10 to 20.
     pub threshold: u32,
 }

@@ -13,7 +13,7 @@ use lowtide_core::storage::{Place, Storage};
 use lowtide_core::{BlockDevice, DeviceError, Seed};
 use lowtide_device::AnyDevice;
 use lowtide_device::layout::lay_out;
-use lowtide_engines::model::{self, Done, Files, ModelLoad, ModelSettings};
+use lowtide_engines::model::{self, Files, IoTotals, ModelLoad, ModelSettings};
 use lowtide_record::Row;
 use std::sync::atomic::AtomicBool;
 
@@ -60,8 +60,8 @@ pub fn on_model(
     };
     let storage = Storage { devices, data: place(0, data), log };
     let files = Files { storage, system, journals };
-    let mut last = Done::default();
-    let on_interval = &mut |interval: lowtide_engines::Interval, done: Done| {
+    let mut last = IoTotals::default();
+    let on_interval = &mut |interval: lowtide_engines::Interval, done: IoTotals| {
         let row = Row {
             start_ns: interval.start_ns,
             end_ns: interval.end_ns,

@@ -1,75 +1,82 @@
-//! Writing changed pages: which and how many ([`Cleaner`]), in batches that are written twice ([`Batch`]).
+//! Flushing of dirty pages: the choice of pages ([`Cleaner`]), and batches that are written twice
+//! ([`Batch`]).
 //!
 //! ```text
-//!   by age of the log ─┐
-//!                      ├─► queue ─► batch of 120: doublewrite ─► flush ─► pages, neighbours together ─► flush
-//!   least used ────────┘
+//! by checkpoint age ─┐
+//! ├─► queue ─► batch of 120: doublewrite ─► flush ─► pages, neighbours together ─► flush
+//! by LRU list ───────┘
 //! ```
 //!
-//! A batch ends with a sync of every data file, one after the other (`fil_flush_file_spaces`): each commits to the filesystem's
-//! journal, where the server asks for `fsync`, and flushes the drive.
+//! A batch ends with a sync of every data file, one after another (`fil_flush_file_spaces`). Each sync
+//! commits to the filesystem's journal if the server uses `fsync`, and flushes the drive.
 //!
-//! Sources: `buf0flu.c`, `srv0srv.c` and `buf0dblwr.c` of MySQL 5.5 and 5.6; "Configuring Buffer Pool Flushing", MySQL 5.6 Reference
-//! Manual. Leaves out that a page which is being written cannot be changed meanwhile.
+//! Sources: `buf0flu.c`, `srv0srv.c` and `buf0dblwr.c` of MySQL 5.5 and 5.6; "Configuring Buffer Pool
+//! Flushing", MySQL 5.6 Reference Manual.
+//!
+//! # Not modelled
+//!
+//! A page that is being written cannot be changed.
 
 use super::layout::{EXTENT, Page};
-use super::pool::{Found, Pool};
+use super::pool::Pool;
 use super::settings::{Cleaner as Style, InnodbSettings};
+use crate::model::frames::Lookup;
 use std::collections::VecDeque;
 
 /// Pages of a batch (`srv_doublewrite_batch_size`).
 pub(super) const BATCH: usize = 120;
 
-/// Frames at the end of the list that are looked at for one that can be had (`buf_LRU_search_free_block`).
-const SEARCHED: u32 = 100;
+/// Frames at the LRU tail that are searched for a replaceable frame (`buf_LRU_search_free_block`).
+pub(super) const SEARCHED: u32 = 100;
 
-/// Who has read a page looks at so many frames at the end of the list (`BUF_LRU_FREE_SEARCH_LEN`).
-const LOOKED_AT: u32 = 133;
-/// Where fewer of them could be had at once (`BUF_FLUSH_FREE_BLOCK_MARGIN`), it has the rest of so many written, and waits for that
-/// (with `BUF_FLUSH_EXTRA_MARGIN`).
+/// Frames at the LRU tail that a terminal scans after a read (`BUF_LRU_FREE_SEARCH_LEN`).
+const SCANNED: u32 = 133;
+/// If fewer of them are replaceable (`BUF_FLUSH_FREE_BLOCK_MARGIN`), the terminal flushes pages until
+/// `KEPT_CLEAN` are (with `BUF_FLUSH_EXTRA_MARGIN`), and waits.
 const MARGIN: u32 = 69;
 const KEPT_CLEAN: u32 = 186;
 
-/// Frames that the page cleaner keeps free: once there are less than half as many, it frees so many (`innodb_lru_scan_depth`).
+/// Free frames that the page cleaner restores when fewer than half are left (`innodb_lru_scan_depth`).
 const SCAN_DEPTH: u32 = 1536;
 
-/// What `innodb_io_capacity_max` is at least, where nobody says it: else it is twice `innodb_io_capacity`.
-const LEAST_MOST: f64 = 2000.0;
+/// Minimum default of `innodb_io_capacity_max`, which is otherwise twice `innodb_io_capacity`.
+const MIN_IO_CAPACITY_MAX: f64 = 2000.0;
 
 /// Seconds over which the growth of the log is averaged.
 const AVERAGE: f64 = 20.0;
 
-/// What is to be written, and why.
+/// Choice of the pages to flush.
 #[derive(Debug)]
 pub(super) struct Cleaner {
     style: Style,
     neighbours: bool,
     io_capacity: f64,
-    most_changed: f64,
-    /// What was changed first, and what somebody waits for because it was least used.
+    max_dirty: f64,
+    /// Pages flushed for the age of the log, and pages flushed from the LRU list, which a terminal may wait
+    /// for.
     queue: VecDeque<u32>,
     urgent: VecDeque<u32>,
     queued: Vec<Queued>,
-    /// By frame, whether it is freed once it is written, and how many are.
-    leaving: Vec<bool>,
-    leave: u32,
-    /// Of the frames looked at last, how many could be had, and evictions until then.
+    /// By frame: evict the page after the write. `evicting` is the number of such frames.
+    evict_after: Vec<bool>,
+    evicting: u32,
+    /// Replaceable frames found by the last scan, and the number of evictions at that time.
     replaceable: u32,
-    looked_at: u32,
-    /// Frames looked at since somebody asked.
-    looks: u64,
-    /// The log at the last look, and its growth per second.
-    log: u64,
+    evictions_at_scan: u32,
+    /// Frames scanned since the last call of [`Cleaner::take_scanned`].
+    scanned: u64,
+    /// LSN at the last tick of a second, and growth of the log in bytes per second.
+    lsn: u64,
     growth: f64,
-    /// Pages a second that were written because they were least used.
-    least_used: f64,
-    least_used_now: u32,
-    /// Pages that the last look wanted and were not whole.
-    rest: f64,
+    /// Average rate of LRU flushes in pages per second, and number in the current second.
+    lru_rate: f64,
+    lru_flushes: u32,
+    /// Fraction of a page left over from the last tick.
+    fraction: f64,
     average: f64,
 }
 
-/// In which queue a frame waits. What became urgent stands in both, and goes with the urgent ones.
+/// Queue of a frame. A frame that became urgent is in both queues, and is written with the urgent ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Queued {
     No,
@@ -77,18 +84,18 @@ enum Queued {
     Urgently,
 }
 
-/// Pages that are written together.
+/// A batch of pages that are written together.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) frames: Vec<u32>,
-    /// Runs of pages that lie one after the other: first, and how many.
+    /// Runs of contiguous pages: first page and length.
     pub(super) runs: Vec<(Page, u32)>,
-    /// Runs whose write has not begun, and that have not ended.
+    /// Index of the next run to write, and number of runs in flight.
     pub(super) next: usize,
-    pub(super) under_way: u32,
-    /// The oldest change among them.
+    pub(super) in_flight: u32,
+    /// LSN of the oldest change in the batch.
     pub(super) oldest: u64,
-    /// Data files that were synced.
+    /// Number of data files that are synced.
     pub(super) synced: u32,
 }
 
@@ -98,64 +105,74 @@ impl Cleaner {
             style: model.cleaner,
             neighbours: model.neighbours,
             io_capacity: f64::from(model.io_capacity),
-            most_changed: model.most_changed,
+            max_dirty: model.max_dirty,
             queue: VecDeque::new(),
             urgent: VecDeque::new(),
             queued: vec![Queued::No; model.frames() as usize],
-            leaving: vec![false; model.frames() as usize],
-            leave: 0,
+            evict_after: vec![false; model.frames() as usize],
+            evicting: 0,
             replaceable: 0,
-            looked_at: 0,
-            looks: 0,
-            log: 0,
+            evictions_at_scan: 0,
+            scanned: 0,
+            lsn: 0,
             growth: 0.0,
-            least_used: 0.0,
-            least_used_now: 0,
-            rest: 0.0,
+            lru_rate: 0.0,
+            lru_flushes: 0,
+            fraction: 0.0,
             average: 0.0,
         }
     }
 
-    /// Looks what is to be written, every tenth of a second; `made` of the log, of which `age` is needed and `capacity` may be.
-    pub(super) fn tick(&mut self, pool: &Pool, tenth: u64, made: u64, age: u64, hurry: u64, capacity: u64) {
+    /// Decides every 100 ms how many dirty pages to flush, from the LSN, the checkpoint age, its limit for
+    /// asynchronous flushing, and the redo capacity.
+    pub(super) fn tick(
+        &mut self,
+        pool: &Pool,
+        tenth: u64,
+        lsn: u64,
+        age: u64,
+        async_limit: u64,
+        capacity: u64,
+    ) {
         let per_second = tenth.is_multiple_of(10);
         if per_second {
             let weight = if self.growth == 0.0 { 1.0 } else { 1.0 / AVERAGE };
-            self.growth += weight * ((made - self.log) as f64 - self.growth);
-            self.least_used += (f64::from(self.least_used_now) - self.least_used) / AVERAGE;
-            (self.log, self.least_used_now) = (made, 0);
+            self.growth += weight * ((lsn - self.lsn) as f64 - self.growth);
+            self.lru_rate += (f64::from(self.lru_flushes) - self.lru_rate) / AVERAGE;
+            (self.lsn, self.lru_flushes) = (lsn, 0);
         }
-        let changed = f64::from(pool.changed());
+        let changed = f64::from(pool.dirty());
         let wanted = match self.style {
             Style::KeepAverage => {
-                let target = hurry as f64;
+                let target = async_limit as f64;
                 changed * self.growth / 10.0 / target * (age as f64 / target * 2.0).clamp(0.5, 2.0)
             }
             _ if !per_second => return,
-            Style::Master if changed > self.most_changed * f64::from(pool.size()) => self.io_capacity,
+            Style::Master if changed > self.max_dirty * f64::from(pool.size()) => self.io_capacity,
             Style::Master => {
-                (changed * self.growth / capacity as f64 - self.least_used).clamp(0.0, self.io_capacity)
+                (changed * self.growth / capacity as f64 - self.lru_rate).clamp(0.0, self.io_capacity)
             }
-            Style::PageCleaner => self.recommended(pool, changed, age, hurry),
+            Style::PageCleaner => self.recommended(pool, changed, age, async_limit),
         };
-        let wanted = wanted + self.rest;
-        self.rest = wanted.fract();
-        // What the second before did not get done is not wanted twice.
+        let wanted = wanted + self.fraction;
+        self.fraction = wanted.fract();
+        // Pages that are still queued from the last tick are not added again.
         let more = (wanted as usize).saturating_sub(self.queue.len());
         self.enqueue_oldest(pool, more, u64::MAX);
     }
 
-    /// `page_cleaner_flush_pages_recommendation`: of the age of the log, the log's growth and what was written lately.
-    fn recommended(&mut self, pool: &Pool, changed: f64, age: u64, hurry: u64) -> f64 {
-        let most = self.most();
-        let factor = age as f64 * 100.0 / hurry as f64;
-        let too_many = changed >= self.most_changed * f64::from(pool.size());
+    /// `page_cleaner_flush_pages_recommendation`: pages to flush per second, from the checkpoint age, the
+    /// growth of the log and the recent flush rate.
+    fn recommended(&mut self, pool: &Pool, changed: f64, age: u64, async_limit: u64) -> f64 {
+        let most = self.io_capacity_max();
+        let factor = age as f64 * 100.0 / async_limit as f64;
+        let too_many = changed >= self.max_dirty * f64::from(pool.size());
         if factor < 10.0 && !too_many {
             return 0.0;
         }
         let by_age = most / self.io_capacity * factor * factor.sqrt() / 7.5;
         let share = by_age.max(if too_many { 100.0 } else { 0.0 });
-        // Pages whose oldest change lies within a second's growth of the oldest of all.
+        // Pages whose first change is within one second's growth of the oldest change.
         let for_growth = changed * self.growth / (age as f64).max(1.0);
         let wanted = (share / 100.0 * self.io_capacity + self.average + for_growth) / 3.0;
         let wanted = wanted.min(most);
@@ -163,118 +180,116 @@ impl Cleaner {
         wanted
     }
 
-    /// Pages that it writes a second, and at a time, at most (`innodb_io_capacity_max`).
-    fn most(&self) -> f64 {
-        (2.0 * self.io_capacity).max(LEAST_MOST)
+    /// Maximum pages flushed per second and per call (`innodb_io_capacity_max`).
+    fn io_capacity_max(&self) -> f64 {
+        (2.0 * self.io_capacity).max(MIN_IO_CAPACITY_MAX)
     }
 
-    /// Everything that was changed before a position of the log is to be written.
-    pub(super) fn hurry(&mut self, pool: &Pool, until: u64) {
+    /// Queues all pages that were changed before an LSN.
+    pub(super) fn flush_until(&mut self, pool: &Pool, until: u64) {
         self.enqueue_oldest(pool, usize::MAX, until);
     }
 
-    /// What was changed first, until there are so many pages more in the queue, or the next was changed later than `until`.
+    /// Queues up to `pages` more pages in the order of their first change, if that is before `until`.
     fn enqueue_oldest(&mut self, pool: &Pool, pages: usize, until: u64) {
         let most = self.queue.len().saturating_add(pages);
-        let mut next = pool.oldest_change().map(|(frame, _)| frame);
-        while let Some(frame) =
-            next.filter(|frame| self.queue.len() < most && pool.changed_at(*frame) < until)
+        let mut next = pool.oldest_dirty().map(|(frame, _)| frame);
+        while let Some(frame) = next.filter(|frame| self.queue.len() < most && pool.first_lsn(*frame) < until)
         {
             if self.queued[frame as usize] == Queued::No {
                 self.enqueue(pool, frame, Queued::Yes);
             }
-            next = pool.changed_after(frame);
+            next = pool.next_dirty(frame);
         }
     }
 
-    /// A frame is to be written because it was least used, and freed then; `false` once enough are for now.
-    pub(super) fn enqueue_to_free(&mut self, pool: &Pool, frame: u32) -> bool {
-        if pool.is_changed(frame) && !self.leaving[frame as usize] {
-            self.leaving[frame as usize] = true;
-            self.leave += 1;
+    /// Queues a frame from the LRU tail, to be evicted after its write. Returns false if enough frames are
+    /// queued.
+    pub(super) fn enqueue_for_eviction(&mut self, pool: &Pool, frame: u32) -> bool {
+        if pool.is_flushable(frame) && !self.evict_after[frame as usize] {
+            self.evict_after[frame as usize] = true;
+            self.evicting += 1;
             if self.queued[frame as usize] != Queued::Urgently {
                 self.enqueue(pool, frame, Queued::Urgently);
             }
         }
-        f64::from(self.leave) < self.most()
+        f64::from(self.evicting) < self.io_capacity_max()
     }
-    /// Whether a frame that was written is to be freed now.
-    pub(super) fn leaves(&mut self, frame: u32) -> bool {
-        let leaves = std::mem::take(&mut self.leaving[frame as usize]);
-        self.leave -= u32::from(leaves);
-        leaves
+    /// Returns true if a written frame is to be evicted now, and clears the mark.
+    pub(super) fn take_evict(&mut self, frame: u32) -> bool {
+        let evict = std::mem::take(&mut self.evict_after[frame as usize]);
+        self.evicting -= u32::from(evict);
+        evict
     }
 
-    /// Whoever has read a page sees to it that more can be read: has least used pages written where too few of the last ones could be
-    /// had (`buf_flush_free_margin` of MySQL 5.1 to 5.5); whether it has.
-    pub(super) fn keeps_margin(&mut self, pool: &Pool) -> bool {
+    /// Flushes LRU pages if too few frames at the LRU tail are replaceable (`buf_flush_free_margin` of MySQL
+    /// 5.1 to 5.5). A terminal calls this after a read. Returns true if it queued pages.
+    pub(super) fn keep_margin(&mut self, pool: &Pool) -> bool {
         if self.style == Style::PageCleaner {
             return false;
         }
-        self.looks += u64::from(LOOKED_AT);
-        // What is evicted is one less, and what comes to the end of the list can only be one more: the look may be left out here.
-        let evicted = pool.evictions().wrapping_sub(self.looked_at);
+        self.scanned += u64::from(SCANNED);
+        // Each eviction since the last scan removed at most one replaceable frame, so the scan can often be
+        // skipped.
+        let evicted = pool.evictions().wrapping_sub(self.evictions_at_scan);
         if self.replaceable.saturating_sub(evicted) >= MARGIN {
             return false;
         }
-        self.look(pool);
+        self.scan(pool);
         if self.replaceable >= MARGIN {
             return false;
         }
-        self.write_least_used(pool);
+        self.enqueue_lru(pool);
         true
     }
 
-    /// How many of the frames at the end of the list could be had.
-    fn look(&mut self, pool: &Pool) {
-        let (mut next, mut replaceable) = (pool.least_used(), pool.free());
-        for _ in 0..LOOKED_AT {
+    /// Counts the replaceable frames at the LRU tail.
+    fn scan(&mut self, pool: &Pool) {
+        let (mut next, mut replaceable) = (pool.lru_tail(), pool.free());
+        for _ in 0..SCANNED {
             let Some(frame) = next.filter(|_| replaceable < KEPT_CLEAN) else { break };
             replaceable += u32::from(pool.is_replaceable(frame));
-            next = pool.used_after(frame);
+            next = pool.lru_newer(frame);
         }
-        (self.replaceable, self.looked_at) = (replaceable, pool.evictions());
+        (self.replaceable, self.evictions_at_scan) = (replaceable, pool.evictions());
     }
 
-    /// Has as many of the least used pages written as are missing.
-    fn write_least_used(&mut self, pool: &Pool) {
+    /// Queues LRU pages until enough frames will be replaceable.
+    fn enqueue_lru(&mut self, pool: &Pool) {
         let wanted = KEPT_CLEAN.saturating_sub(self.replaceable) as usize;
         let before = self.urgent.len();
-        let (mut next, mut distance) = (pool.least_used(), 0);
-        // Those that are waited for already are some of them.
+        let (mut next, mut distance) = (pool.lru_tail(), 0);
+        // Pages in the urgent queue count.
         while let Some(frame) = next.filter(|_| self.urgent.len() < wanted) {
             distance += 1;
-            if pool.is_changed(frame) && self.queued[frame as usize] != Queued::Urgently {
+            if pool.is_flushable(frame) && self.queued[frame as usize] != Queued::Urgently {
                 self.enqueue(pool, frame, Queued::Urgently);
-                // After each it begins at the end of the list again (`buf_flush_LRU_list_batch`).
-                self.looks += distance;
+                // Each write restarts the scan at the LRU tail (`buf_flush_LRU_list_batch`).
+                self.scanned += distance;
             }
-            next = pool.used_after(frame);
+            next = pool.lru_newer(frame);
         }
-        self.least_used_now += (self.urgent.len() - before) as u32;
+        self.lru_flushes += (self.urgent.len() - before) as u32;
     }
 
-    /// Nobody can have a frame: pages are written until somebody can.
-    pub(super) fn needs_frame(&mut self, pool: &Pool) {
-        match self.style {
-            // It is on its way ([`Cleaner::enqueue_to_free`]).
-            Style::PageCleaner => {}
-            _ => {
-                self.look(pool);
-                self.write_least_used(pool);
-            }
+    /// Called when no frame is replaceable: flushes LRU pages. The page cleaner has queued them already
+    /// ([`Cleaner::enqueue_for_eviction`]).
+    pub(super) fn flush_lru(&mut self, pool: &Pool) {
+        if self.style != Style::PageCleaner {
+            self.scan(pool);
+            self.enqueue_lru(pool);
         }
     }
-    /// Frames that were looked at since this was asked last, by who held the pool's lock meanwhile.
-    pub(super) fn take_looks(&mut self) -> u64 {
-        std::mem::take(&mut self.looks)
+    /// Returns the number of frames scanned since the last call, each under the pool latch.
+    pub(super) fn take_scanned(&mut self) -> u64 {
+        std::mem::take(&mut self.scanned)
     }
-    /// Whether somebody waits for pages that are not being written yet.
+    /// Returns true if pages in the urgent queue have not been written yet.
     pub(super) fn is_urgent(&self) -> bool {
         !self.urgent.is_empty()
     }
 
-    /// A page, and its neighbours where they are to be written along.
+    /// Queues a frame, and its dirty neighbours if neighbours are flushed.
     fn enqueue(&mut self, pool: &Pool, frame: u32, how: Queued) {
         if !self.neighbours {
             return self.push(frame, how);
@@ -282,11 +297,11 @@ impl Cleaner {
         let page = pool.page(frame);
         let first = page / EXTENT * EXTENT;
         let changed = |page: Page| match pool.find(page) {
-            Found::Here(frame) if pool.is_changed(frame) => Some(frame),
+            Lookup::Resident(frame) if pool.is_flushable(frame) => Some(frame),
             _ => None,
         };
         if self.style == Style::PageCleaner {
-            // Those that follow one another without a gap.
+            // Only contiguous neighbours.
             let before = (first..page).rev().map_while(changed);
             let after = (page + 1..first + EXTENT).map_while(changed);
             let all: Vec<u32> = before.chain(after).collect();
@@ -310,7 +325,7 @@ impl Cleaner {
         *queued = how;
     }
 
-    /// The next frame to be written: what somebody waits for first.
+    /// Takes the next frame to write, urgent ones first.
     fn pop(&mut self) -> Option<u32> {
         if let Some(frame) = self.urgent.pop_front() {
             self.queued[frame as usize] = Queued::No;
@@ -325,31 +340,25 @@ impl Cleaner {
         None
     }
 
-    /// How many frames are to be freed ahead now; none while those of the last time are being written.
+    /// Number of frames to free ahead. Zero while frames of the last call are being written.
     pub(super) fn to_free(&self, pool: &Pool) -> u32 {
         let kept = SCAN_DEPTH.min(pool.size() / 2);
         let free = pool.free();
-        let due = self.style == Style::PageCleaner && self.leave == 0 && free < kept / 2;
+        let due = self.style == Style::PageCleaner && self.evicting == 0 && free < kept / 2;
         if due { kept - free } else { 0 }
     }
-    /// Frames that are looked at for one that can be had.
-    pub(super) const fn searched(&self) -> u32 {
-        SEARCHED
-    }
 
-    /// The next pages to be written; they stay until the batch is over.
-    pub(super) fn next_batch(&mut self, pool: &mut Pool, batch: &mut Batch) -> bool {
-        batch.frames.clear();
-        batch.runs.clear();
-        (batch.next, batch.under_way, batch.oldest, batch.synced) = (0, 0, u64::MAX, 0);
+    /// Takes the next batch of pages; `None` if no page is queued. The pages are busy until the batch ends.
+    pub(super) fn next_batch(&mut self, pool: &mut Pool) -> Option<Batch> {
+        let mut batch = Batch { oldest: u64::MAX, ..Batch::default() };
         while batch.frames.len() < BATCH
             && let Some(frame) = self.pop()
         {
-            if !pool.is_changed(frame) {
-                // It was written meanwhile.
-                self.leaves(frame);
+            if !pool.is_flushable(frame) {
+                // The page was written since it was queued.
+                self.take_evict(frame);
             } else {
-                batch.oldest = batch.oldest.min(pool.changed_at(frame));
+                batch.oldest = batch.oldest.min(pool.first_lsn(frame));
                 pool.begin_write(frame);
                 batch.frames.push(frame);
             }
@@ -365,11 +374,11 @@ impl Cleaner {
             }
         }
         if self.neighbours && self.style == Style::Master {
-            // Each page of the extent is looked for, also those that are not there (`buf_flush_try_neighbors`). Percona Server has a
-            // lock of its own for that.
-            self.looks += batch.runs.len() as u64 * u64::from(EXTENT);
+            // All pages of the extent are looked up, including absent ones (`buf_flush_try_neighbors`).
+            // Percona Server has a separate latch for this.
+            self.scanned += batch.runs.len() as u64 * u64::from(EXTENT);
         }
-        !batch.frames.is_empty()
+        (!batch.frames.is_empty()).then_some(batch)
     }
 }
 
@@ -379,7 +388,7 @@ mod tests {
     use crate::{Engine, Settings};
 
     #[test]
-    fn the_page_cleaner_writes_twice_what_the_device_is_taken_for_and_2000_pages_a_second_at_least() {
+    fn the_page_cleaner_writes_twice_io_capacity_and_at_least_2000_pages_per_second() {
         for (io_capacity, most) in [(100, 2_000.0), (200, 2_000.0), (5_000, 10_000.0)] {
             let settings = Settings {
                 engine: Engine::InnodbModel,
@@ -389,7 +398,7 @@ mod tests {
             let model = InnodbSettings::of(&settings).expect("valid");
             let mut cleaner = Cleaner::new(&model);
             cleaner.growth = 1e12;
-            // As old as the log may be: everything that is changed lies within a second's growth.
+            // With the checkpoint age at its limit and fast growth, the recommendation is the maximum.
             let wanted = cleaner.recommended(&Pool::new(model.frames(), 0), 1e6, 1 << 30, 1 << 30);
             assert_eq!(wanted, most, "io_capacity {io_capacity}");
         }

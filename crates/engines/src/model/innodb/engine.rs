@@ -1,99 +1,100 @@
-//! The engine: terminals that run transactions over the pool, the log and the cleaner, event after event.
+//! The engine: terminals run transactions over buffer pool, redo log and page cleaner, event by event.
 //!
-//! A terminal runs until it needs a page that is not in memory, a frame, a lock or the log; what it did until then is done at once, and
-//! takes the time it takes on a processor. Leaves out how long a measurement is: whoever hears of the intervals decides.
+//! A terminal runs until it needs a page that is not in memory, a frame, a row lock or the log. Its steps up
+//! to that point take effect at once, and then occupy a processor for their duration.
 
 mod writing;
 
 use super::PAGE;
-use super::cleaning::{Batch, Cleaner};
+use super::cleaning::{Batch, Cleaner, SEARCHED};
 use super::latch::Latch;
 use super::layout::{FILES, Page};
-use super::pool::{Found, Pool};
+use super::pool::Pool;
 use super::redo::Redo;
 use super::session::{Next, Session};
 use super::settings::InnodbSettings;
 use super::work::{Act, Contents, locks};
 use crate::Durability;
 use crate::Interval;
+use crate::model::frames::Lookup;
 use crate::model::processors::Processors;
-use crate::model::timeline::{Happens, Timeline};
-use crate::model::{Done, Files, ModelLoad};
+use crate::model::timeline::{Occurrence, Timeline};
+use crate::model::{Files, IoTotals, ModelLoad};
 use lowtide_core::storage::{Journal, Place};
 use lowtide_core::{Control, DeviceError, Nanos, Request, Tag, VirtualTime};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How often the cleaner looks.
+/// Period of the cleaner.
 const TENTH: u64 = 100_000_000;
 
 /// Bytes of an entry in the change buffer.
 const BUFFERED: u64 = 40;
 
-/// What a tag says that a request was for; a read has its frame.
+/// Purpose of a request, in the upper bits of its tag. The lower bits of a read are its frame.
 const FOR: Tag = 0xff << 32;
 const READ: Tag = 0;
 const MERGE: Tag = 1 << 32;
-const TWICE: Tag = 2 << 32;
-const TWICE_FLUSH: Tag = 3 << 32;
+const DOUBLEWRITE: Tag = 2 << 32;
+const DOUBLEWRITE_FLUSH: Tag = 3 << 32;
 const PAGES: Tag = 4 << 32;
 const PAGES_FLUSH: Tag = 5 << 32;
 const LOG: Tag = 6 << 32;
 const LOG_FLUSH: Tag = 7 << 32;
 const JOURNAL: Tag = 8 << 32;
 const LOG_JOURNAL: Tag = 9 << 32;
-const TWICE_JOURNAL: Tag = 10 << 32;
+const DOUBLEWRITE_JOURNAL: Tag = 10 << 32;
 
-/// A row that one transaction keeps from others.
+/// A row lock.
 #[derive(Debug, Default)]
 struct Lock {
     held: bool,
     waiting: VecDeque<u32>,
 }
 
-/// What happens at an instant, apart from requests.
+/// A scheduled event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A terminal has done what it needed a processor for.
+    /// A terminal has used its processor time.
     Worked(u32),
-    /// A terminal has looked at the end of the pool's list.
-    Looked(u32),
+    /// A terminal has scanned the LRU tail.
+    Scanned(u32),
     Tick,
 }
 
 /// The change buffer.
 #[derive(Debug, Default)]
 struct Buffered {
-    /// How many entries wait for each page.
+    /// By page: the number of buffered entries.
     entries: BTreeMap<Page, u32>,
     count: u64,
-    /// Pages of the buffer itself.
+    /// Pages of the change buffer itself.
     pages: Vec<Page>,
 }
 
-pub(super) struct Engine<'m, 's> {
+pub(in crate::model) struct Engine<'m, 's> {
     model: &'m InnodbSettings,
     time: Timeline<'s, Event>,
     tenth: u64,
     terminals: Vec<Session>,
     contents: Contents,
     pool: Pool,
-    /// By frame, who waits until its page is read.
-    readers: BTreeMap<u32, Vec<u32>>,
-    /// Who waits for a frame.
-    frameless: VecDeque<u32>,
-    /// Who has read a page, and waits until enough of the least used ones are written.
-    keeping: Vec<u32>,
+    /// By frame: terminals that wait for the read of its page.
+    page_waiters: BTreeMap<u32, Vec<u32>>,
+    /// Terminals that wait for a frame.
+    frame_waiters: VecDeque<u32>,
+    /// Terminals that have read a page and wait for LRU flushes.
+    margin_waiters: Vec<u32>,
     latch: Latch,
     locks: Vec<Lock>,
     processors: Processors,
     redo: Redo,
-    /// Who waits until less of the log is needed.
-    stalled: VecDeque<u32>,
+    /// Terminals that wait for a lower checkpoint age.
+    age_waiters: VecDeque<u32>,
     cleaner: Cleaner,
     batch: Option<Batch>,
     system: Place,
     journals: Vec<Option<Journal>>,
-    /// By device, bytes that were written to those; they go round.
+    /// By device: bytes written to its journal, which is a ring.
     journaled: Vec<u64>,
     buffered: Buffered,
     /// Processor time of a step.
@@ -102,8 +103,8 @@ pub(super) struct Engine<'m, 's> {
 }
 
 impl<'m, 's> Engine<'m, 's> {
-    /// An engine that was at work for a while: its pool holds what it would hold by then.
-    pub(super) fn new(
+    /// Creates an engine with a warm buffer pool.
+    pub(in crate::model) fn new(
         model: &'m InnodbSettings,
         load: &ModelLoad,
         files: Files<'s>,
@@ -122,13 +123,13 @@ impl<'m, 's> Engine<'m, 's> {
             terminals,
             contents,
             pool,
-            readers: BTreeMap::new(),
-            frameless: VecDeque::new(),
-            keeping: Vec::new(),
+            page_waiters: BTreeMap::new(),
+            frame_waiters: VecDeque::new(),
+            margin_waiters: Vec::new(),
             latch: Latch::new(model, steps),
             processors: Processors::new(model.machine.cores, model.machine.contention),
             redo: Redo::new(model),
-            stalled: VecDeque::new(),
+            age_waiters: VecDeque::new(),
             cleaner: Cleaner::new(model),
             batch: None,
             system: files.system,
@@ -140,11 +141,11 @@ impl<'m, 's> Engine<'m, 's> {
         }
     }
 
-    /// Runs until `each`, which hears of every interval, says to stop; the instant of the end.
-    pub(super) fn run(
-        &mut self,
+    /// Runs until `each`, which receives every interval, stops the run. Returns the time of the end.
+    pub(in crate::model) fn run(
+        mut self,
         interval: Nanos,
-        each: &mut dyn FnMut(Interval, Done) -> Control,
+        each: &mut dyn FnMut(Interval, IoTotals) -> Control,
     ) -> Result<u64, DeviceError> {
         self.time.at(self.time.now_ns + TENTH, Event::Tick);
         for terminal in 0..self.terminals.len() as u32 {
@@ -152,29 +153,21 @@ impl<'m, 's> Engine<'m, 's> {
         }
         loop {
             match self.time.next(interval, each)? {
-                Happens::Stop(at_ns) => return Ok(at_ns),
-                Happens::Done(tag) => self.done(tag)?,
-                Happens::Event(Event::Worked(terminal)) => self.worked(terminal)?,
-                Happens::Event(Event::Looked(terminal)) => self.go(terminal)?,
-                Happens::Event(Event::Tick) => self.tick()?,
+                Occurrence::Stop(at_ns) => return Ok(at_ns),
+                Occurrence::Completion(tag) => self.done(tag)?,
+                Occurrence::Event(Event::Worked(terminal)) => self.worked(terminal)?,
+                Occurrence::Event(Event::Scanned(terminal)) => self.go(terminal)?,
+                Occurrence::Event(Event::Tick) => self.tick()?,
             }
         }
     }
 
-    /// Lets what is in flight complete.
-    pub(super) fn drain(&mut self) {
-        self.time.drain();
-    }
-
-    fn now_ms(&self) -> u32 {
-        self.time.now_ms()
-    }
     fn ask(&mut self, request: Request, device: usize, tag: Tag) -> Result<(), DeviceError> {
         self.time.ask(request, device, tag)
     }
-    /// Where a page lies: the device, and the first byte.
+    /// Device and offset of a page.
     fn place(&self, page: Page) -> (usize, u64) {
-        let (Place { device, offset }, page) = match self.contents.of_system(page) {
+        let (Place { device, offset }, page) = match self.contents.system_page(page) {
             Some(page) => (self.system, page),
             None => (self.time.storage.data, page),
         };
@@ -185,23 +178,23 @@ impl<'m, 's> Engine<'m, 's> {
         self.ask(Request::read(offset, PAGE), device, tag)
     }
 
-    /// A terminal begins its next transaction.
+    /// Begins a terminal's next transaction.
     fn begin(&mut self, terminal: u32) -> Result<(), DeviceError> {
         self.terminals[terminal as usize].next_transaction(&mut self.contents, self.time.now_ns);
         self.enter(terminal)
     }
 
-    /// A transaction that changes something may begin while the log has room.
+    /// Starts the transaction, unless it changes rows and the checkpoint age is at its limit.
     fn enter(&mut self, terminal: u32) -> Result<(), DeviceError> {
-        if self.terminals[terminal as usize].work.log > 0 && self.age() >= self.redo.full() {
-            self.stalled.push_back(terminal);
-            self.hurry();
+        if self.terminals[terminal as usize].work.log > 0 && self.age() >= self.redo.sync_limit() {
+            self.age_waiters.push_back(terminal);
+            self.flush_for_age();
             return self.write_pages();
         }
         self.lock(terminal)
     }
 
-    /// Takes the rows that the transaction keeps from others, and goes on.
+    /// Takes the transaction's row locks, and continues.
     fn lock(&mut self, terminal: u32) -> Result<(), DeviceError> {
         while let Some(number) = self.terminals[terminal as usize].next_lock() {
             let lock = &mut self.locks[number as usize];
@@ -215,7 +208,7 @@ impl<'m, 's> Engine<'m, 's> {
         self.go(terminal)
     }
 
-    /// Does steps until something is missing, and has a processor for that long.
+    /// Runs steps until a resource is missing, and requests a processor for their duration.
     fn go(&mut self, terminal: u32) -> Result<(), DeviceError> {
         let (mut ns, mut steps) = (0, 0);
         let it = terminal as usize;
@@ -229,7 +222,7 @@ impl<'m, 's> Engine<'m, 's> {
             self.terminals[it].at += 1;
         };
         if ns == 0 {
-            return self.worked_without(terminal);
+            return self.continue_after(terminal);
         }
         let debt_ns = self.time.take_debt(ns);
         self.terminals[it].steps = steps;
@@ -239,140 +232,140 @@ impl<'m, 's> Engine<'m, 's> {
         Ok(())
     }
 
-    /// A terminal has a processor for so long, or until it has had the pool's lock as often as it needs it.
+    /// Occupies a processor for `ns`, or longer if the pool latch is contended.
     fn work(&mut self, terminal: u32, ns: u64) {
-        let had_ns = self.latch.take(self.time.now_ns, self.terminals[terminal as usize].steps, 0);
-        self.time.at(had_ns.max(self.time.now_ns + ns), Event::Worked(terminal));
+        let release_ns = self.latch.take(self.time.now_ns, self.terminals[terminal as usize].steps, 0);
+        self.time.at(release_ns.max(self.time.now_ns + ns), Event::Worked(terminal));
     }
 
-    /// Does a step, where its page is here or need not be.
+    /// Runs a step if its page is in memory or not needed.
     fn act(&mut self, page: Page, act: Act) -> bool {
         match self.pool.find(page) {
-            Found::Here(frame) => {
+            Lookup::Resident(frame) => {
                 self.pool.touch(frame, self.time.now_ms());
                 if act != Act::Read {
-                    self.pool.change(frame, self.redo.made());
+                    self.pool.mark_dirty(frame, self.redo.lsn());
                 }
                 true
             }
-            Found::Missing if act == Act::Make => match self.pool.take(page, false) {
+            Lookup::Absent if act == Act::Create => match self.pool.take(page, false) {
                 Some(frame) => {
-                    self.pool.change(frame, self.redo.made());
+                    self.pool.mark_dirty(frame, self.redo.lsn());
                     true
                 }
                 None => false,
             },
-            Found::Missing if act == Act::Add && self.model.change_buffer => {
+            Lookup::Absent if act == Act::Add && self.model.change_buffer => {
                 self.buffer(page);
                 true
             }
-            Found::Coming(_) | Found::Missing => false,
+            Lookup::Reading(_) | Lookup::Absent => false,
         }
     }
 
-    /// An entry for a page that is not in memory goes into the change buffer.
+    /// Adds an entry to the change buffer.
     fn buffer(&mut self, page: Page) {
         *self.buffered.entries.entry(page).or_default() += 1;
         self.buffered.count += 1;
         let full = (self.buffered.count * BUFFERED * 3 / 2).div_ceil(PAGE);
         while (self.buffered.pages.len() as u64) < full {
-            let page = self.contents.page_for_changes();
+            let page = self.contents.change_buffer_page();
             self.buffered.pages.push(page);
         }
-        // In the order of the pages they are for: an entry's place is a share of the buffer.
+        // Entries are ordered by page, so an entry's position is a share of the buffer.
         let place = u64::from(page) * self.buffered.pages.len() as u64 / u64::from(self.contents.pages());
         let page = self.buffered.pages[place as usize];
         match self.pool.find(page) {
-            Found::Here(frame) => {
-                self.pool.touch(frame, self.now_ms());
-                self.pool.change(frame, self.redo.made());
+            Lookup::Resident(frame) => {
+                self.pool.touch(frame, self.time.now_ms());
+                self.pool.mark_dirty(frame, self.redo.lsn());
             }
-            // It is read behind the transaction's back: the buffer is small, and used all the time.
-            Found::Coming(_) => {}
-            Found::Missing => {
+            // The page is read in the background: the buffer is small and in constant use.
+            Lookup::Reading(_) => {}
+            Lookup::Absent => {
                 if let Some(frame) = self.pool.take(page, false) {
-                    self.pool.change(frame, self.redo.made());
+                    self.pool.mark_dirty(frame, self.redo.lsn());
                 }
             }
         }
     }
 
-    /// A terminal has worked, and leaves its processor to another.
+    /// Ends a processor burst of a terminal, and gives the processor to another.
     fn worked(&mut self, terminal: u32) -> Result<(), DeviceError> {
         if let Some((next, ns)) = self.processors.leave() {
             self.work(next, ns);
         }
-        self.worked_without(terminal)
+        self.continue_after(terminal)
     }
 
-    fn worked_without(&mut self, terminal: u32) -> Result<(), DeviceError> {
+    fn continue_after(&mut self, terminal: u32) -> Result<(), DeviceError> {
         match self.terminals[terminal as usize].next {
             Next::Fetch => self.fetch(terminal),
             Next::Commit => self.commit(terminal),
         }
     }
 
-    /// Has the page read that a terminal needs, or gives it a frame for it.
+    /// Reads the page that a terminal needs, or finds a frame for it.
     fn fetch(&mut self, terminal: u32) -> Result<(), DeviceError> {
-        let step = self.terminals[terminal as usize].step().expect("it is at a step");
+        let step = self.terminals[terminal as usize].step().expect("the transaction has a next step");
         match self.pool.find(step.page) {
-            Found::Here(_) => return self.go(terminal),
-            Found::Coming(frame) => {
-                self.readers.entry(frame).or_default().push(terminal);
+            Lookup::Resident(_) => return self.go(terminal),
+            Lookup::Reading(frame) => {
+                self.page_waiters.entry(frame).or_default().push(terminal);
                 return Ok(());
             }
-            Found::Missing => {}
+            Lookup::Absent => {}
         }
         if !self.has_frame() {
-            self.frameless.push_back(terminal);
+            self.frame_waiters.push_back(terminal);
             return self.write_pages();
         }
-        if step.act == Act::Make {
+        if step.act == Act::Create {
             return self.go(terminal);
         }
         let frame = self.pool.take(step.page, true).expect("one is free");
-        self.readers.entry(frame).or_default().push(terminal);
+        self.page_waiters.entry(frame).or_default().push(terminal);
         self.read(step.page, READ | Tag::from(frame))
     }
 
-    /// Whether a frame is free, or one can be freed at once.
+    /// Frees a frame if none is free. Returns false if no frame is replaceable.
     fn has_frame(&mut self) -> bool {
         self.free_ahead();
         if self.pool.free() > 0 {
             return true;
         }
-        let mut next = self.pool.least_used();
-        for _ in 0..self.cleaner.searched() {
+        let mut next = self.pool.lru_tail();
+        for _ in 0..SEARCHED {
             let Some(frame) = next else { break };
-            next = self.pool.used_after(frame);
+            next = self.pool.lru_newer(frame);
             if self.pool.evict(frame) {
                 return true;
             }
         }
-        self.cleaner.needs_frame(&self.pool);
+        self.cleaner.flush_lru(&self.pool);
         false
     }
 
-    /// Frees frames before they are needed, where the engine does: from the end of the list on, at once what is not changed, and what is
-    /// once it is written.
+    /// Frees frames ahead of demand, if the engine does: clean pages at the LRU tail at once, dirty pages
+    /// after their write.
     fn free_ahead(&mut self) {
         let wanted = self.cleaner.to_free(&self.pool);
-        let (mut next, mut freed) = (self.pool.least_used(), 0);
+        let (mut next, mut freed) = (self.pool.lru_tail(), 0);
         while let Some(frame) = next.filter(|_| freed < wanted) {
-            next = self.pool.used_after(frame);
+            next = self.pool.lru_newer(frame);
             if self.pool.evict(frame) {
                 freed += 1;
-            } else if !self.cleaner.enqueue_to_free(&self.pool, frame) {
+            } else if !self.cleaner.enqueue_for_eviction(&self.pool, frame) {
                 break;
             }
         }
     }
 
-    /// The end of a transaction: what it changed is in the log.
+    /// Commits: adds the transaction's records to the log.
     fn commit(&mut self, terminal: u32) -> Result<(), DeviceError> {
         let it = &self.terminals[terminal as usize];
         let (log, rolled_back) = (it.work.log, it.work.rolled_back);
-        self.redo.make(log);
+        self.redo.append(log);
         if log == 0 || rolled_back || self.model.durability != Durability::Full {
             return self.end(terminal);
         }
@@ -380,7 +373,7 @@ impl<'m, 's> Engine<'m, 's> {
         self.write_log()
     }
 
-    /// A transaction is over, and the next begins.
+    /// Ends a transaction, and begins the next.
     fn end(&mut self, terminal: u32) -> Result<(), DeviceError> {
         let it = &self.terminals[terminal as usize];
         self.time.ended(it.terminal.kind, it.work.rolled_back, it.terminal.began_ns);
@@ -404,60 +397,61 @@ impl<'m, 's> Engine<'m, 's> {
         }
     }
 
-    /// A request is complete.
+    /// Handles the completion of a request.
     fn done(&mut self, tag: Tag) -> Result<(), DeviceError> {
         let frame = tag as u32;
         match tag & FOR {
             READ => self.read_by(frame),
             MERGE => self.arrived(frame),
-            TWICE => self.sync(TWICE_JOURNAL),
-            TWICE_FLUSH => self.write_runs(),
+            DOUBLEWRITE => self.sync(DOUBLEWRITE_JOURNAL),
+            DOUBLEWRITE_FLUSH => self.write_runs(),
             PAGES => {
-                let batch = self.batch.as_mut().expect("it is being written");
-                batch.under_way -= 1;
+                let batch = self.batch.as_mut().expect("a batch is being written");
+                batch.in_flight -= 1;
                 if batch.next < batch.runs.len() {
                     return self.write_runs();
                 }
-                match batch.under_way {
+                match batch.in_flight {
                     0 => self.sync_next(),
                     _ => Ok(()),
                 }
             }
             PAGES_FLUSH => self.sync_next(),
-            JOURNAL | LOG_JOURNAL | TWICE_JOURNAL => self.commit_journal(tag & FOR, frame as usize + 1),
+            JOURNAL | LOG_JOURNAL | DOUBLEWRITE_JOURNAL => self.commit_journal(tag & FOR, frame as usize + 1),
             LOG => self.sync(LOG_JOURNAL),
             _ => self.log_written(),
         }
     }
 
-    /// A page was read by whoever waits for it first. Under the pool's lock it sees to it that more can be read, and goes on after.
+    /// Completes a read. The first waiting terminal flushes LRU pages if needed, under the pool latch, before
+    /// it continues.
     fn read_by(&mut self, frame: u32) -> Result<(), DeviceError> {
-        let written = self.cleaner.keeps_margin(&self.pool);
-        let looks = self.cleaner.take_looks();
-        let had_ns = self.latch.take(self.time.now_ns, 0, looks);
+        let written = self.cleaner.keep_margin(&self.pool);
+        let scanned = self.cleaner.take_scanned();
+        let release_ns = self.latch.take(self.time.now_ns, 0, scanned);
         if written {
             self.write_pages()?;
         }
-        if (written || had_ns > self.time.now_ns)
-            && let Some(terminals) = self.readers.get_mut(&frame)
+        if (written || release_ns > self.time.now_ns)
+            && let Some(terminals) = self.page_waiters.get_mut(&frame)
         {
             let terminal = terminals.remove(0);
             match written && self.batch.is_some() {
-                true => self.keeping.push(terminal),
-                false => self.time.at(had_ns, Event::Looked(terminal)),
+                true => self.margin_waiters.push(terminal),
+                false => self.time.at(release_ns, Event::Scanned(terminal)),
             }
         }
         self.arrived(frame)
     }
 
-    /// A page was read.
+    /// Completes a read, and resumes the terminals that wait for the page.
     fn arrived(&mut self, frame: u32) -> Result<(), DeviceError> {
-        self.pool.arrived(frame, self.now_ms());
+        self.pool.arrived(frame, self.time.now_ms());
         if let Some(count) = self.buffered.entries.remove(&self.pool.page(frame)) {
             self.buffered.count -= u64::from(count);
-            self.pool.change(frame, self.redo.made());
+            self.pool.mark_dirty(frame, self.redo.lsn());
         }
-        for terminal in self.readers.remove(&frame).unwrap_or_default() {
+        for terminal in self.page_waiters.remove(&frame).unwrap_or_default() {
             self.go(terminal)?;
         }
         Ok(())

@@ -1,29 +1,33 @@
-//! The lock of the pool, which everybody needs and one has at a time.
+//! The latch of the buffer pool.
 //!
-//! MySQL 5.1 to 5.5 took `buf_pool->mutex` to find a page, to put it to the front, and to look at the end of the list. Leaves out the
-//! order of those who wait (they come in turns), and what waiting itself costs.
+//! MySQL 5.1 to 5.5 took `buf_pool->mutex` to look up a page, to move it to the front, and to scan the LRU
+//! tail.
+//!
+//! # Not modelled
+//!
+//! The order of waiters (it is FIFO), and the cost of waiting itself.
 
 use super::settings::InnodbSettings;
 
-/// The lock.
+/// The latch of the pool.
 #[derive(Debug)]
 pub(super) struct Latch {
-    /// When the last who waits for it has had it.
+    /// Time at which the last waiter releases the latch.
     free_ns: u64,
     step_ns: u64,
     look_ns: u64,
 }
 
 impl Latch {
-    /// The lock, where a transaction has so many steps on average.
+    /// A latch for transactions of `steps` steps on average.
     pub(super) fn new(model: &InnodbSettings, steps: f64) -> Latch {
         let step_ns = (model.pool_lock.get() as f64 / steps) as u64;
         Latch { free_ns: 0, step_ns, look_ns: model.look.get() }
     }
 
-    /// Somebody needs it for so many steps, and to look at so many frames: when that is done.
-    pub(super) fn take(&mut self, now_ns: u64, steps: u64, looks: u64) -> u64 {
-        let ns = steps * self.step_ns + looks * self.look_ns;
+    /// Queues for the latch for a number of steps and scanned frames. Returns the time of the release.
+    pub(super) fn take(&mut self, now_ns: u64, steps: u64, scanned: u64) -> u64 {
+        let ns = steps * self.step_ns + scanned * self.look_ns;
         if ns == 0 {
             return now_ns;
         }

@@ -1,17 +1,15 @@
-//! What the engine does for a terminal: the transaction under way, and how far it is.
-//!
-//! Leaves out which transaction comes next ([`Terminal`]).
+//! A terminal's session: the current transaction and its progress.
 
 use super::super::ModelLoad;
 use super::super::terminal::Terminal;
 use super::work::{Contents, Step, Work};
 
-/// What comes when the work under way is done.
+/// Continuation after the current burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A page that is not in memory.
+    /// Read a page that is not in memory.
     Fetch,
-    /// The end.
+    /// Commit.
     Commit,
 }
 
@@ -20,11 +18,11 @@ pub(super) enum Next {
 pub(super) struct Session {
     pub(super) terminal: Terminal,
     pub(super) work: Work,
-    /// The step it is at, and how many of its locks it has.
+    /// Index of the next step, and number of locks held.
     pub(super) at: usize,
     pub(super) locked: usize,
     pub(super) next: Next,
-    /// Steps of the work under way.
+    /// Steps of the current burst.
     pub(super) steps: u64,
 }
 
@@ -46,12 +44,12 @@ impl Session {
         (self.at, self.locked) = (0, 0);
     }
 
-    /// The step it is at; `None` at the end.
+    /// The next step; `None` at the end.
     #[inline]
     pub(super) fn step(&self) -> Option<Step> {
         self.work.steps.get(self.at).copied()
     }
-    /// The lock it needs next.
+    /// The next lock to take.
     pub(super) fn next_lock(&self) -> Option<u32> {
         self.work.locks.get(self.locked).copied().flatten()
     }

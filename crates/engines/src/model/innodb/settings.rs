@@ -1,23 +1,24 @@
-//! What the model is asked for: the vocabulary of all engines ([`Settings`]) and options of its own, resolved ([`InnodbSettings`]).
+//! Settings of the InnoDB model ([`InnodbSettings`]), resolved from the common [`Settings`] and the model's
+//! own options.
 //!
-//! Defaults are those of MariaDB 10.11, or with the preset `2010` those of MySQL 5.1 to 5.5 with the InnoDB plugin. Leaves out where
-//! files lie.
+//! Defaults are those of MariaDB 10.11, or with the preset `2010` those of MySQL 5.1 to 5.5 with the InnoDB
+//! plugin.
 
 use crate::model::machine::{Machine, at_least_1, switch, time, unknown, wrong};
 use crate::{Durability, Preset, Settings, SettingsError};
 use lowtide_core::{Bytes, Nanos};
 
-/// How the engine chooses what to write before it must.
+/// Algorithm that chooses the pages to flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cleaner {
-    /// The master thread of MySQL 5.1 to 5.5: once a second, as many pages as the log grew, `io_capacity` at most (adaptive
-    /// flushing); a list of least used pages only when a page is needed.
+    /// The master thread of MySQL 5.1 to 5.5: once a second, pages in proportion to the growth of the log, at
+    /// most `io_capacity` (adaptive flushing). LRU pages are flushed only on demand.
     Master,
-    /// The page cleaner of MySQL 5.6 and MariaDB since: by the age of the log, up to `innodb_io_capacity_max`, and
-    /// least used pages ahead.
+    /// The page cleaner of MySQL 5.6 and later, and MariaDB: by checkpoint age, up to
+    /// `innodb_io_capacity_max`, and LRU pages ahead of demand.
     PageCleaner,
-    /// Percona Server 5.5, `innodb_adaptive_flushing_method = keep_average`: every 100 ms as many pages as keep the age of the log
-    /// where it is, whatever `io_capacity` says.
+    /// Percona Server 5.5, `innodb_adaptive_flushing_method = keep_average`: every 100 ms, as many pages as
+    /// keep the checkpoint age constant, regardless of `io_capacity`.
     KeepAverage,
 }
 
@@ -29,45 +30,45 @@ impl Cleaner {
     ];
 }
 
-/// InnoDB in virtual time, with every default filled in.
+/// The InnoDB model with all defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InnodbSettings {
     /// Memory for pages.
     pub buffer_pool: Bytes,
-    /// Milliseconds that a page is old for at least.
+    /// Minimum time that a page stays in the old part of the LRU list, in milliseconds.
     pub old_ms: u32,
-    /// The redo log, all files together.
+    /// Total size of the redo log files.
     pub log: Bytes,
-    /// What a commit waits for.
+    /// The state of the log that a commit waits for.
     pub durability: Durability,
-    /// Whether `fsync` flushes the drive.
+    /// `fsync` flushes the drive.
     pub barrier: bool,
-    /// Whether a sync commits to the filesystem's journal: `fsync` does, since a write changes a file's times; `fdatasync`, which
-    /// MariaDB asks for, does not.
+    /// A sync commits the filesystem's journal. `fsync` does, because a write changes the file's times;
+    /// `fdatasync`, which MariaDB uses, does not.
     pub journal: bool,
-    /// Whether pages are written twice.
+    /// Pages are written twice.
     pub doublewrite: bool,
-    /// Whether changed neighbours are written with a page.
+    /// Dirty neighbours are written with a page.
     pub neighbours: bool,
-    /// Whether entries of secondary indexes may wait in a change buffer.
+    /// Entries of secondary indexes can wait in the change buffer.
     pub change_buffer: bool,
-    /// Whether there are indexes for foreign keys (tpcc-mysql has them; the specification leaves them to the implementation).
+    /// Foreign keys have indexes, as in tpcc-mysql. The specification leaves them to the implementation.
     pub foreign_keys: bool,
-    /// Page writes per second that the server takes the device for.
+    /// Page writes per second that the server assumes the device can do.
     pub io_capacity: u32,
-    /// How it chooses what to write.
+    /// Algorithm that chooses the pages to flush.
     pub cleaner: Cleaner,
-    /// The share of the pool that may be changed.
-    pub most_changed: f64,
-    /// Page writes under way at a time.
+    /// Maximum dirty share of the buffer pool.
+    pub max_dirty: f64,
+    /// Maximum page writes in flight.
     pub writes: u32,
-    /// What it runs on.
+    /// The machine.
     pub machine: Machine,
-    /// How much of its time a transaction has the lock of the pool, which one has at a time, on average over the mix.
+    /// Mean time per transaction that it holds the pool latch, over the mix.
     pub pool_lock: Nanos,
-    /// Time to look at a frame at the end of the pool's list, which only one can do at a time.
+    /// Time to scan a frame at the LRU tail, under the pool latch.
     pub look: Nanos,
-    /// Whether doublewrite and undo lie with the log, in a system tablespace of their own.
+    /// Doublewrite buffer and undo log are on the log's device, in a separate system tablespace.
     pub system_with_log: bool,
 }
 
@@ -88,7 +89,7 @@ impl InnodbSettings {
         "write-threads",
     ];
 
-    /// What settings mean.
+    /// Resolves settings.
     ///
     /// # Errors
     /// [`SettingsError`] for an unknown option, or a value that an option does not accept.
@@ -99,7 +100,7 @@ impl InnodbSettings {
         let mut model = InnodbSettings {
             buffer_pool: settings.buffer_pool.unwrap_or(Bytes::mib(128)),
             old_ms: if old { 0 } else { 1000 },
-            // A share of what was asked for (`--scale`) need not be whole pages.
+            // A scaled size (`--scale`) need not be a multiple of the page size.
             log: log.align_down(page).max(page),
             durability: settings.durability.unwrap_or(if old {
                 Durability::Second
@@ -114,13 +115,14 @@ impl InnodbSettings {
             foreign_keys: false,
             io_capacity: settings.io_capacity.unwrap_or(200),
             cleaner: if old { Cleaner::Master } else { Cleaner::PageCleaner },
-            most_changed: if old { 0.75 } else { 0.9 },
-            // Four threads that write one request each; or the kernel's own asynchronous writes.
+            max_dirty: if old { 0.75 } else { 0.9 },
+            // Four threads with one request each, or the kernel's asynchronous I/O.
             writes: if old { 4 } else { 64 },
             machine: Machine::default(),
             pool_lock: Nanos::ZERO,
-            // Eight lines of memory that another processor had last (Molka and others, "Memory Performance and Cache Coherency
-            // Effects on an Intel Nehalem Multiprocessor System", 2009: 102 to 109 ns each from another socket).
+            // A scan touches eight cache lines that another processor had last. Each takes 102 to 109 ns from
+            // another socket (Molka and others, "Memory Performance and Cache Coherency Effects on an Intel
+            // Nehalem Multiprocessor System", 2009).
             look: Nanos::ZERO,
             system_with_log: false,
         };
@@ -134,16 +136,16 @@ impl InnodbSettings {
         Ok(model)
     }
 
-    /// Frames of the pool.
+    /// Number of frames of the buffer pool.
     pub fn frames(&self) -> u32 {
         (self.buffer_pool.get() / super::PAGE).min(u64::from(u32::MAX / 2)) as u32
     }
 
-    /// Their names and values, for a report.
+    /// Names and values for a report.
     pub fn told(&self) -> Vec<(String, String)> {
         let on = |on: bool| if on { "on" } else { "off" }.to_owned();
         let cleaner = Cleaner::NAMES.iter().find(|(_, cleaner)| *cleaner == self.cleaner);
-        let mut told = vec![
+        let told = [
             ("buffer pool", self.buffer_pool.to_string()),
             ("durability", self.durability.to_string()),
             ("barrier", on(self.barrier)),
@@ -155,19 +157,17 @@ impl InnodbSettings {
             ("look at a frame", self.look.to_string()),
             ("contention", self.machine.contention.to_string()),
             ("foreign-keys", on(self.foreign_keys)),
-        ];
-        told.extend([
             ("log", self.log.to_string()),
             ("doublewrite", on(self.doublewrite)),
             ("neighbours", on(self.neighbours)),
             ("change-buffer", on(self.change_buffer)),
             ("io-capacity", self.io_capacity.to_string()),
             ("cleaner", cleaner.map_or_else(String::new, |(name, _)| (*name).to_owned())),
-            ("most changed", format!("{} %", self.most_changed * 100.0)),
+            ("most changed", format!("{} %", self.max_dirty * 100.0)),
             ("write-threads", self.writes.to_string()),
             ("old for", format!("{} ms", self.old_ms)),
             ("system-with-log", on(self.system_with_log)),
-        ]);
+        ];
         told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_read_and_what_is_none_is_told_with_the_nearest() {
+    fn options_are_read_and_unknown_ones_are_reported_with_the_nearest_name() {
         let model = with(&[("cores", "24"), ("cpu", "400us"), ("contention", "0.02"), ("barrier", "off")]);
         let model = model.expect("all are options");
         assert_eq!(
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_a_log_is_whole_pages() {
+    fn a_scaled_log_is_a_multiple_of_the_page_size() {
         for (asked, got) in [(53_687_091, 53_673_984), (100, 16 << 10), (1 << 20, 1 << 20)] {
             let settings = Settings {
                 engine: Engine::InnodbModel,

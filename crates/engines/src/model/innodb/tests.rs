@@ -1,4 +1,4 @@
-//! The model against laws that it must follow, on a device of which every request takes the same time.
+//! The model against analytical laws, on a device with a constant service time.
 
 use super::{PAGE, cleaning, layout};
 use crate::model::testing::{SEED, assert_near, assert_repeats_with_the_mix_of_the_decks, options, run_on};
@@ -18,7 +18,7 @@ fn settings(pool: Bytes, given: &[(&str, &str)]) -> Settings {
 }
 
 #[test]
-fn in_memory_it_is_as_fast_as_its_processors_and_contention_follows_its_law() {
+fn in_memory_the_rate_follows_the_processors_and_the_law_of_contention() {
     let took = Nanos::from_micros(1);
     let at = |cores: &str, contention: &str, terminals| {
         let options = [("cores", cores), ("cpu", "500us"), ("contention", contention)];
@@ -26,12 +26,12 @@ fn in_memory_it_is_as_fast_as_its_processors_and_contention_follows_its_law() {
     };
     assert_near("one of four", at("4", "0", 1), 2_000.0, 0.03);
     assert_near("sixteen on four", at("4", "0", 16), 8_000.0, 0.03);
-    // N / (t (1 + s (N - 1))): Gunther, with what is serial alone.
+    // N / (t (1 + s (N - 1))): Gunther's law with a serial share only.
     assert_near("eight that contend", at("16", "0.05", 8), 8.0 / (500e-6 * 1.35), 0.05);
 }
 
 #[test]
-fn what_one_has_at_a_time_bounds_the_rate_whatever_there_is_of_processors() {
+fn the_pool_latch_bounds_the_rate_whatever_the_number_of_processors() {
     let took = Nanos::from_micros(50);
     let at = |pool, lock: &str, look: &str| {
         let options = [
@@ -47,19 +47,19 @@ fn what_one_has_at_a_time_bounds_the_rate_whatever_there_is_of_processors() {
         settings.io_capacity = Some(100_000);
         run_on(took, &settings, 40, 64, 8)
     };
-    // All in memory: the lock is all that counts.
+    // With all pages in memory, the latch is the only bottleneck.
     assert_near("the lock alone", at(Bytes::gib(8), "400us", "0s").rate(), 2_500.0, 0.03);
-    // With reads, each adds a look at 133 frames, and what is written because it is least used a little more.
+    // Each read adds a scan of 133 frames, and LRU flushes add some more.
     let reads = at(Bytes::mib(512), "400us", "1us");
-    let looks = reads.done.reads as f64 / reads.transactions() * 133.0;
-    let bound = 1e6 / (400.0 + looks);
-    assert!(looks > 133.0, "seed {SEED}: {looks} looks");
+    let scanned = reads.done.reads as f64 / reads.transactions() * 133.0;
+    let bound = 1e6 / (400.0 + scanned);
+    assert!(scanned > 133.0, "seed {SEED}: {scanned} scanned");
     let rate = reads.rate();
     assert!(rate < bound * 1.03 && rate > bound * 0.5, "seed {SEED}: {rate}, at most {bound}");
 }
 
 #[test]
-fn a_commit_that_must_be_durable_waits_for_the_log_and_shares_it() {
+fn durable_commits_wait_for_the_log_and_share_its_writes() {
     let took = Nanos::from_millis(2);
     let with = |journal| {
         let options = [("cores", "16"), ("cpu", "100us"), ("journal", journal)];
@@ -67,23 +67,23 @@ fn a_commit_that_must_be_durable_waits_for_the_log_and_shares_it() {
     };
     let durable = with("off");
     let alone = run_on(took, &durable, 40, 1, 20);
-    // A write and a flush each, but for the eight in a hundred that only read and those that are rolled back.
+    // A write and a flush per transaction, except for the 8 % that only read and those that are rolled back.
     let writers = 0.92 * (1.0 - 0.45 * 0.01 / 0.92);
     assert_near("alone", alone.rate(), 1.0 / (writers * 4e-3 + 100e-6), 0.05);
-    // Between them the two writes of a commit to the journal.
+    // Plus two writes of a journal commit.
     let journaled = run_on(took, &with("on"), 40, 1, 20);
     assert_near("journaled", journaled.rate(), 1.0 / (writers * 8e-3 + 100e-6), 0.05);
     let many = run_on(took, &durable, 40, 64, 20);
-    // All that come during a write and a flush share the next: two such times for each at most.
+    // Commits that arrive during a write and a flush share the next: at most two such times each.
     assert!(many.rate() > 64.0 / 9.2e-3 && many.rate() < 64.0 / 3.4e-3, "seed {SEED}: {}", many.rate());
     let flushes = many.flushes as f64 / many.seconds;
-    // 250 of the log at most, and those of pages.
+    // At most 250 flushes of the log, plus those of pages.
     assert!(flushes < 450.0, "seed {SEED}: {flushes} flushes a second for {} transactions", many.rate());
 }
 
 #[test]
 fn a_log_that_no_commit_waits_for_is_flushed_once_a_second() {
-    // Nothing but the log is written: all pages fit, and the log has room.
+    // Only the log is written: all pages fit in memory, and the log has room.
     let options = [("cores", "16"), ("cpu", "5ms"), ("cleaner", "master")];
     for durability in [Durability::Second, Durability::None] {
         let relaxed = Settings {
@@ -97,7 +97,7 @@ fn a_log_that_no_commit_waits_for_is_flushed_once_a_second() {
 }
 
 #[test]
-fn less_memory_reads_more_and_every_changed_page_is_written_twice() {
+fn less_memory_reads_more_and_every_dirty_page_is_written_twice() {
     let took = Nanos::from_micros(100);
     let options = [("cores", "16"), ("cpu", "1ms")];
     let reads = |pool| {
@@ -120,7 +120,7 @@ fn less_memory_reads_more_and_every_changed_page_is_written_twice() {
         (bytes(&|page| page < layout::DOUBLEWRITE), bytes(&|page| page >= layout::DOUBLEWRITE))
     };
     let ((twice, pages), (once, _)) = (written(true), written(false));
-    // All but what of the last batch is not written yet, large batches as well as small ones.
+    // Equal except for the last batch, whose pages may not be written yet; batches may be large or small.
     let batch = cleaning::BATCH as u64 * PAGE;
     assert!(pages > 100 * batch, "seed {SEED}: hardly anything was written");
     assert!(
@@ -131,7 +131,7 @@ fn less_memory_reads_more_and_every_changed_page_is_written_twice() {
 }
 
 #[test]
-fn a_log_that_is_full_makes_all_wait_until_pages_are_written() {
+fn a_full_log_stalls_transactions_until_pages_are_flushed() {
     let options = [("cores", "16"), ("cpu", "100us"), ("write-threads", "1")];
     let small = Settings { log_size: Some(Bytes::mib(16)), ..settings(Bytes::gib(2), &options) };
     let took = Nanos::from_millis(5);

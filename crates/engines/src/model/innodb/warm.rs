@@ -1,38 +1,30 @@
-//! What a pool holds after the engine was at work for a while, without the time that takes.
+//! Warm-up of the buffer pool: its pages after the engine has run for a while.
 //!
-//! Transactions run without a device, a processor or changes, until as many pages were evicted as there are frames. Leaves out which
-//! pages are changed: none is, as after a start of the server.
+//! Transactions run until as many pages were evicted as there are frames. No page is dirty afterwards, as after a
+//! start of the server.
 
-use super::pool::{Found, Pool};
+use super::pool::Pool;
 use super::session::Session;
 use super::work::{Act, Contents};
+use crate::model::frames::Lookup;
+use crate::model::warm::warm_up;
 
-/// Transactions at most.
-const MOST: u64 = 4_000_000;
-/// Transactions at least, so that the mean number of steps is known.
-const LEAST: u64 = 20_000;
-
-/// Warms a pool; steps of a transaction on average.
+/// Warms the pool. Returns the mean number of steps of a transaction.
 pub(super) fn warm(pool: &mut Pool, contents: &mut Contents, terminals: &mut [Session]) -> f64 {
     fill(pool, contents.loaded());
-    let (mut transactions, mut steps, mut evictions) = (0, 0, 0);
     let all_fits = pool.free() > 0;
-    while transactions < LEAST || (!all_fits && transactions < MOST && evictions < u64::from(pool.size())) {
-        // A millisecond for each.
-        let now_ms = transactions as u32;
-        let number = (transactions % terminals.len() as u64) as usize;
-        let terminal = &mut terminals[number];
+    let mut evictions = 0;
+    warm_up(terminals, |terminal, number| {
         terminal.next_transaction(contents, 0);
         for step in &terminal.work.steps {
-            evictions += u64::from(use_page(pool, step.page, step.act, now_ms));
+            // A transaction takes a millisecond.
+            evictions += u64::from(use_page(pool, step.page, step.act, number as u32));
         }
-        transactions += 1;
-        steps += terminal.work.steps.len() as u64;
-    }
-    steps as f64 / transactions as f64
+        (terminal.work.steps.len(), all_fits || evictions >= u64::from(pool.size()))
+    })
 }
 
-/// Pages from all over the file, as many as there is room for.
+/// Fills the pool with evenly spaced pages of the file.
 fn fill(pool: &mut Pool, pages: u32) {
     let count = pool.size().min(pages);
     for n in 0..u64::from(count) {
@@ -43,21 +35,21 @@ fn fill(pool: &mut Pool, pages: u32) {
     }
 }
 
-/// Uses a page; whether another was evicted for it.
+/// Uses a page. Returns true if another page was evicted for it.
 fn use_page(pool: &mut Pool, page: u32, act: Act, now_ms: u32) -> bool {
     match pool.find(page) {
-        Found::Here(frame) | Found::Coming(frame) => {
+        Lookup::Resident(frame) | Lookup::Reading(frame) => {
             pool.touch(frame, now_ms);
             false
         }
-        Found::Missing if act == Act::Add => false,
-        Found::Missing => {
+        Lookup::Absent if act == Act::Add => false,
+        Lookup::Absent => {
             let full = pool.free() == 0;
-            if full && let Some(last) = pool.least_used() {
-                pool.evict(last);
+            if full && let Some(tail) = pool.lru_tail() {
+                pool.evict(tail);
             }
-            let frame = pool.take(page, act != Act::Make).expect("one is free, or was freed");
-            if act != Act::Make {
+            let frame = pool.take(page, act != Act::Create).expect("a frame is free or was freed");
+            if act != Act::Create {
                 pool.arrived(frame, now_ms);
             }
             full

@@ -1,62 +1,62 @@
-//! Which pages each transaction reads and changes, and how many bytes it logs ([`Work`]).
+//! Pages that each transaction reads and changes, and bytes that it logs ([`Work`]).
 //!
-//! The inputs are those of the benchmark itself (`tpcc`), what depends on the contents of the database is in [`Facts`], and the
-//! statements are those that this program asks real databases. Leaves out results.
+//! Inputs are those of the benchmark (`tpcc`), the contents of the database are in [`Facts`], and the
+//! statements are those that lowtide sends to real databases.
 
 use super::layout::{Grows, Growth, Layout, NEW_ORDERS, Page};
 use crate::model::ModelLoad;
-use crate::model::facts::{Facts, district};
+use crate::model::facts::{Facts, district, page_at};
 use crate::tpcc::{
     CUSTOMERS_PER_DISTRICT, DISTRICTS, Delivery, NewOrder, OrderStatus, Payment, StockLevel, Transaction, Who,
 };
 
-/// What is done with a page.
+/// Access to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// It is read.
+    /// Read.
     Read,
-    /// It is changed.
+    /// Change.
     Change,
-    /// It is made: nothing needs to be read.
-    Make,
-    /// An entry of a secondary index is added, which can wait in the change buffer.
+    /// Create: the page is not read.
+    Create,
+    /// Add an entry of a secondary index, which can wait in the change buffer.
     Add,
 }
 
-/// One thing that is done with a page.
+/// One access to a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) page: Page,
     pub(super) act: Act,
 }
 
-/// What a transaction does.
+/// The accesses of a transaction.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Work {
     pub(super) steps: Vec<Step>,
-    /// Bytes of log.
+    /// Bytes of log records.
     pub(super) log: u64,
-    /// Rows that it keeps from others until its end: numbers of locks, in the order in which they are taken.
+    /// Row locks held until the end, in the order in which they are taken.
     pub(super) locks: [Option<u32>; 2],
     pub(super) rolled_back: bool,
 }
 
-/// Bytes of log for a row that is changed, a row that is added beside its own bytes, and the end of a transaction, each with its undo
-/// record. They come to what MariaDB 10.11 was seen to log for this mix (docs/models/oltp.md).
+/// Bytes of log per changed row, per added row (in addition to its own bytes), and per transaction, including
+/// undo records. Fitted to the log that MariaDB 10.11 writes for this mix (docs/models/oltp.md).
 const LOG_CHANGE: u64 = 420;
 const LOG_ADD: u64 = 240;
 const LOG_END: u64 = 300;
-/// Bytes of undo for each row that is changed; half of it for one that is added.
+/// Bytes of undo per changed row; half of that per added row.
 const UNDO_RECORD: u64 = 70;
 
-/// The pages of a district that were added.
+/// Pages added for a district.
 #[derive(Debug, Clone, Default)]
 struct District {
     order_pages: Vec<Page>,
     line_pages: Vec<Page>,
 }
 
-/// The database as far as it decides which pages are used.
+/// The contents of the database that decide which pages are accessed.
 #[derive(Debug)]
 pub(super) struct Contents {
     layout: Layout,
@@ -76,25 +76,25 @@ impl Contents {
         Contents { layout, growth, facts: Facts::new(load), districts, history, undo_bytes: 0 }
     }
 
-    /// Pages that are taken: the data files are that long.
+    /// Allocated pages, which is the length of the data files.
     pub(super) fn pages(&self) -> u32 {
         self.growth.end()
     }
 
-    /// Where a page lies in the system tablespace, if it does.
-    pub(super) fn of_system(&self, page: Page) -> Option<Page> {
-        self.layout.of_system(page)
+    /// Position of a page in the system tablespace, if it is there.
+    pub(super) fn system_page(&self, page: Page) -> Option<Page> {
+        self.layout.system_page(page)
     }
-    /// Pages that were loaded.
+    /// Pages of the load.
     pub(super) fn loaded(&self) -> u32 {
         self.layout.pages()
     }
-    /// A new page for the change buffer.
-    pub(super) fn page_for_changes(&mut self) -> Page {
+    /// Allocates a page for the change buffer.
+    pub(super) fn change_buffer_page(&mut self) -> Page {
         self.growth.page(Grows::ChangeBuffer)
     }
 
-    /// What a transaction does, into `work`.
+    /// Sets `work` to the accesses of a transaction.
     pub(super) fn work(&mut self, transaction: &Transaction, work: &mut Work) {
         work.steps.clear();
         (work.log, work.locks, work.rolled_back) = (LOG_END, [None; 2], false);
@@ -112,7 +112,7 @@ impl Contents {
         }
         let (first, last) = (self.layout.undo(undo), self.layout.undo(self.undo_bytes));
         for page in if first == last { vec![first] } else { vec![first, last] } {
-            work.steps.push(Step { page, act: Act::Make });
+            work.steps.push(Step { page, act: Act::Create });
         }
     }
 
@@ -147,8 +147,8 @@ impl Contents {
             let items = order.lines.iter().map(|line| line.item - 1);
             self.facts.order(district(w, d), order.customer - 1, items);
         }
-        let (page, made) = self.order_page(w, d, number);
-        self.add_row(work, page, made, 24);
+        let (page, created) = self.order_page(w, d, number);
+        self.add_row(work, page, created, 24);
         let page = self.new_order_page(w, d, number);
         self.add(work, page, 8);
         let page = self.layout.orders_by_customer.page(w, customer);
@@ -159,14 +159,14 @@ impl Contents {
             let stock = self.layout.stock.page(supply, item);
             self.change(work, stock);
         }
-        // Lines of an order lie together.
-        let (page, made) = self.line_page(w, d, number);
-        self.add_row(work, page, made, 54);
+        // The lines of an order are contiguous.
+        let (page, created) = self.line_page(w, d, number);
+        self.add_row(work, page, created, 54);
         for line in &order.lines {
             work.log += LOG_ADD + 54;
             self.undo_bytes += UNDO_RECORD / 2;
             if let Some((by_stock, _)) = self.layout.foreign {
-                // Sorted by item: each has ten lines for a hundred thousandth of the table.
+                // The index is sorted by item: each item has ten lines per hundred thousandth of the table.
                 let row = (line.item.min(crate::tpcc::ITEMS) - 1) * 3;
                 let page = by_stock.page(line.supply - 1, row);
                 self.add_to_index(work, page);
@@ -197,7 +197,8 @@ impl Contents {
         }
     }
 
-    /// A customer, and the pages that are read to find it: of those who bear a name only the entries, or `all` of their rows.
+    /// Finds a customer and adds the pages read: for a last name, only the index entries or, if `all`, all
+    /// matching rows.
     fn customer(&mut self, work: &mut Work, w: u32, d: u32, who: &Who, all: bool) -> u32 {
         let first = d * CUSTOMERS_PER_DISTRICT;
         let name = match who {
@@ -216,7 +217,7 @@ impl Contents {
                 self.read(work, self.layout.customers.page(w, first + bearer));
             }
         }
-        // Their first names are random, so the one in the middle is any of them, and always the same.
+        // First names are random, so any of the customers can be the middle one; the choice is constant.
         first + bearers[district(w, d) as usize % bearers.len()]
     }
 
@@ -245,7 +246,7 @@ impl Contents {
             self.change(work, page);
             let (page, _) = self.line_page(w, d, number);
             self.change(work, page);
-            // Ten lines of it.
+            // Ten lines of the order.
             work.log += 9 * LOG_CHANGE;
             self.undo_bytes += 9 * UNDO_RECORD;
             let page = self.layout.customers.page(w, d * CUSTOMERS_PER_DISTRICT + customer);
@@ -273,48 +274,39 @@ impl Contents {
     }
 
     /// Adds a row to a page that is filled in order.
-    fn add_row(&mut self, work: &mut Work, page: Page, made: bool, bytes: u64) {
+    fn add_row(&mut self, work: &mut Work, page: Page, created: bool, bytes: u64) {
         self.add(work, page, bytes);
-        if made && let Some(step) = work.steps.last_mut() {
-            step.act = Act::Make;
+        if created && let Some(step) = work.steps.last_mut() {
+            step.act = Act::Create;
         }
     }
 
-    /// The page of an order, and whether it is made for it.
+    /// Page of an order. `true` if the order creates the page.
     fn order_page(&mut self, w: u32, d: u32, number: u32) -> (Page, bool) {
         if number < CUSTOMERS_PER_DISTRICT {
             return (self.layout.orders.page(w, d * CUSTOMERS_PER_DISTRICT + number), false);
         }
         let per_page = self.layout.orders.rows_per_page();
-        let at = ((number - CUSTOMERS_PER_DISTRICT) / per_page) as usize;
+        let at = (number - CUSTOMERS_PER_DISTRICT) / per_page;
         let pages = &mut self.districts[district(w, d) as usize].order_pages;
-        added(pages, at, || self.growth.page(Grows::Orders))
+        page_at(pages, at, || self.growth.page(Grows::Orders))
     }
 
-    /// The page of the lines of an order, and whether it is made for them.
+    /// Page of an order's lines. `true` if the order creates the page.
     fn line_page(&mut self, w: u32, d: u32, number: u32) -> (Page, bool) {
         if number < CUSTOMERS_PER_DISTRICT {
             return (self.layout.order_lines.page(w, (d * CUSTOMERS_PER_DISTRICT + number) * 10), false);
         }
         let per_page = self.layout.order_lines.rows_per_page() / 10;
-        let at = ((number - CUSTOMERS_PER_DISTRICT) / per_page) as usize;
+        let at = (number - CUSTOMERS_PER_DISTRICT) / per_page;
         let pages = &mut self.districts[district(w, d) as usize].line_pages;
-        added(pages, at, || self.growth.page(Grows::OrderLines))
+        page_at(pages, at, || self.growth.page(Grows::OrderLines))
     }
 
-    /// Undelivered orders come at one end and go at the other: their pages go round.
+    /// A district's undelivered orders are a queue, so their pages form a ring.
     fn new_order_page(&self, w: u32, d: u32, number: u32) -> Page {
         self.layout.new_orders.page(w, d * NEW_ORDERS + number % NEW_ORDERS)
     }
-}
-
-/// The page at a place of a list, which is made where there is none yet.
-fn added(pages: &mut Vec<Page>, at: usize, mut make: impl FnMut() -> Page) -> (Page, bool) {
-    let made = at >= pages.len();
-    while at >= pages.len() {
-        pages.push(make());
-    }
-    (pages[at], made)
 }
 
 fn lock_of_warehouse(w: u32) -> u32 {
@@ -324,7 +316,7 @@ fn lock_of_district(w: u32, d: u32) -> u32 {
     w * (DISTRICTS + 1) + 1 + d
 }
 
-/// How many locks there are.
+/// Number of row locks.
 pub(super) fn locks(warehouses: u32) -> u32 {
     warehouses * (DISTRICTS + 1)
 }

@@ -1,4 +1,4 @@
-//! What is in memory and what goes next: blocks in the key cache, pages in the page cache of the kernel.
+//! Caches of blocks and pages: MyISAM's key cache and the kernel's page cache.
 //!
 //! ```text
 //!   plain:      used ──────────────────────────────────► evicted
@@ -6,16 +6,18 @@
 //!                  ▲ used twice ┘ ▲ read
 //! ```
 //!
-//! The key cache is least recently used without a midpoint, as `key_cache_division_limit = 100` makes it, which is MyISAM's default
-//! (MySQL 5.1 Reference Manual, "The MyISAM Key Cache"). The kernel has two lists: what is read comes to the inactive one, and to the
-//! active one when it is used for the second time there; the active one gives of its end while it is the longer (`mark_page_accessed`,
-//! `shrink_active_list`, Linux 2.6; Gorman, "Understanding the Linux Virtual Memory Manager", 2004, chapter 10). Leaves out zones and
-//! read-ahead, which small random reads do not start.
+//! The key cache is a plain LRU list without a midpoint, as with `key_cache_division_limit = 100`, MyISAM's default
+//! (MySQL 5.1 Reference Manual, "The MyISAM Key Cache"). The kernel has two lists. A page that is read enters the
+//! inactive list, and moves to the active list at its second use there. While the active list is the longer one,
+//! its tail moves to the inactive list (`mark_page_accessed`, `shrink_active_list`, Linux 2.6; Gorman,
+//! "Understanding the Linux Virtual Memory Manager", 2004, chapter 10).
+//!
+//! # Not modelled
+//! Memory zones; read-ahead, which small random reads do not trigger.
 
-/// No page, or no frame.
-const NONE: u32 = u32::MAX;
+use crate::model::frames::{List, Lookup, PageTable};
 
-/// How it is decided what goes next.
+/// Replacement policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Plain,
@@ -23,45 +25,23 @@ pub(super) enum Order {
 }
 
 /// A frame of memory.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Frame {
     page: u32,
-    newer: u32,
-    older: u32,
     active: bool,
-    /// It was used since it came, or since it was put to the front.
+    /// The page was used since it was read or moved to the front.
     referenced: bool,
-    /// It is being read.
-    comes: bool,
-    /// It is dirty, or being written, and stays: both may be.
+    reading: bool,
+    /// A page that is being written can become dirty again.
     dirty: bool,
-    in_write: bool,
+    writing: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct List {
-    first: u32,
-    last: u32,
-    length: u32,
-}
-
-/// What a look for a page finds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
-    /// It is here.
-    Here(u32),
-    /// It is being read.
-    Coming,
-    /// It is not.
-    Missing,
-}
-
-/// A cache.
+/// A cache of pages or of index blocks.
 #[derive(Debug)]
 pub(super) struct Cache {
     order: Order,
-    /// By page, the frame it is in.
-    places: Vec<u32>,
+    table: PageTable,
     frames: Vec<Frame>,
     free: Vec<u32>,
     inactive: List,
@@ -71,24 +51,13 @@ pub(super) struct Cache {
 
 impl Cache {
     pub(super) fn new(frames: u32, order: Order) -> Cache {
-        let empty = Frame {
-            page: NONE,
-            newer: NONE,
-            older: NONE,
-            active: false,
-            referenced: false,
-            comes: false,
-            dirty: false,
-            in_write: false,
-        };
-        let none = List { first: NONE, last: NONE, length: 0 };
         Cache {
             order,
-            places: Vec::new(),
-            frames: vec![empty; frames as usize],
+            table: PageTable::default(),
+            frames: vec![Frame::default(); frames as usize],
             free: (0..frames).rev().collect(),
-            inactive: none,
-            active: none,
+            inactive: List::new(frames),
+            active: List::new(frames),
             evictions: 0,
         }
     }
@@ -101,19 +70,19 @@ impl Cache {
     }
 
     #[inline]
-    pub(super) fn find(&self, page: u32) -> Found {
-        match self.places.get(page as usize) {
-            None | Some(&NONE) => Found::Missing,
-            Some(&frame) if self.frames[frame as usize].comes => Found::Coming,
-            Some(&frame) => Found::Here(frame),
+    pub(super) fn find(&self, page: u32) -> Lookup {
+        match self.table.get(page) {
+            None => Lookup::Absent,
+            Some(frame) if self.frames[frame as usize].reading => Lookup::Reading(frame),
+            Some(frame) => Lookup::Resident(frame),
         }
     }
     fn frame(&mut self, page: u32) -> &mut Frame {
-        let frame = self.places[page as usize];
+        let frame = self.table.get(page).expect("the page is in memory");
         &mut self.frames[frame as usize]
     }
 
-    /// A page is used that is here.
+    /// Records a use of a frame.
     #[inline]
     pub(super) fn touch(&mut self, frame: u32) {
         let Frame { active, referenced, .. } = self.frames[frame as usize];
@@ -127,53 +96,55 @@ impl Cache {
         }
     }
 
-    /// Puts a page into a frame: a free one, or that of what goes next; whether there was one. A page that `comes` is being read.
-    pub(super) fn take(&mut self, page: u32, comes: bool) -> bool {
+    /// Puts a page into a frame, and evicts another page if none is free. Returns false if no page can be evicted.
+    /// A page that is `reading` stays until [`Cache::arrived`].
+    pub(super) fn take(&mut self, page: u32, reading: bool) -> bool {
         if self.free.is_empty() && !self.evict() {
             return false;
         }
-        let frame = self.free.pop().expect("it was looked for");
-        if page as usize >= self.places.len() {
-            self.places.resize(page as usize + 1, NONE);
-        }
-        self.places[page as usize] = frame;
+        let frame = self.free.pop().expect("a frame is free or was freed");
+        self.table.insert(page, frame);
         let it = &mut self.frames[frame as usize];
-        (it.page, it.comes, it.referenced) = (page, comes, false);
+        (it.page, it.reading, it.referenced) = (page, reading, false);
         self.push(frame, false);
         true
     }
-    /// A page was read.
+    /// Ends the read of a page.
     pub(super) fn arrived(&mut self, page: u32) {
-        self.frame(page).comes = false;
+        self.frame(page).reading = false;
     }
-    /// A page is dirty; whether it was not before.
-    pub(super) fn soil(&mut self, frame: u32) -> bool {
+    /// Marks a frame dirty. Returns false if it was dirty already.
+    pub(super) fn mark_dirty(&mut self, frame: u32) -> bool {
         !std::mem::replace(&mut self.frames[frame as usize].dirty, true)
     }
     pub(super) fn is_dirty(&self, frame: u32) -> bool {
         self.frames[frame as usize].dirty
     }
-    /// What is dirty in a page is being written, and was.
+    /// Begins to write a dirty page.
     pub(super) fn begin_write(&mut self, page: u32) {
         let it = self.frame(page);
-        (it.dirty, it.in_write) = (false, true);
+        (it.dirty, it.writing) = (false, true);
     }
+    /// Ends the write of a page.
     pub(super) fn written(&mut self, page: u32) {
-        self.frame(page).in_write = false;
+        self.frame(page).writing = false;
     }
 
-    /// Frees the frame of what goes next. What may not go comes to the front again (`shrink_page_list`).
+    /// Evicts the oldest inactive page that can be evicted; others move to the front (`shrink_page_list`).
     fn evict(&mut self) -> bool {
-        self.balance();
-        for _ in 0..self.inactive.length {
-            let frame = self.inactive.last;
+        while self.active.len() > self.inactive.len() {
+            let tail = self.active.last().expect("the list is not empty");
+            self.move_to(tail, false);
+        }
+        for _ in 0..self.inactive.len() {
+            let frame = self.inactive.last().expect("the list is not empty");
             let it = self.frames[frame as usize];
-            if it.comes || it.dirty || it.in_write {
+            if it.reading || it.dirty || it.writing {
                 self.move_to(frame, false);
                 continue;
             }
-            self.unlink(frame);
-            self.places[it.page as usize] = NONE;
+            self.inactive.unlink(frame);
+            self.table.remove(it.page);
             self.free.push(frame);
             self.evictions += 1;
             return true;
@@ -181,43 +152,17 @@ impl Cache {
         false
     }
 
-    /// The active list gives of its end while it is the longer.
-    fn balance(&mut self) {
-        while self.active.length > self.inactive.length {
-            self.move_to(self.active.last, false);
-        }
-    }
-
     fn list(&mut self, active: bool) -> &mut List {
         if active { &mut self.active } else { &mut self.inactive }
     }
     fn move_to(&mut self, frame: u32, active: bool) {
-        self.unlink(frame);
+        let from = self.frames[frame as usize].active;
+        self.list(from).unlink(frame);
         self.push(frame, active);
     }
     fn push(&mut self, frame: u32, active: bool) {
-        let first = self.list(active).first;
-        let it = &mut self.frames[frame as usize];
-        (it.newer, it.older, it.active) = (NONE, first, active);
-        match first {
-            NONE => self.list(active).last = frame,
-            first => self.frames[first as usize].newer = frame,
-        }
-        let list = self.list(active);
-        list.first = frame;
-        list.length += 1;
-    }
-    fn unlink(&mut self, frame: u32) {
-        let Frame { newer, older, active, .. } = self.frames[frame as usize];
-        match newer {
-            NONE => self.list(active).first = older,
-            newer => self.frames[newer as usize].older = older,
-        }
-        match older {
-            NONE => self.list(active).last = newer,
-            older => self.frames[older as usize].newer = newer,
-        }
-        self.list(active).length -= 1;
+        self.frames[frame as usize].active = active;
+        self.list(active).push_front(frame);
     }
 }
 
@@ -229,17 +174,17 @@ mod tests {
     use std::collections::VecDeque;
 
     fn read(cache: &mut Cache, page: u32) {
-        if cache.find(page) == Found::Missing {
+        if cache.find(page) == Lookup::Absent {
             assert!(cache.take(page, true), "nothing is dirty");
-            assert_eq!(cache.find(page), Found::Coming);
+            assert!(matches!(cache.find(page), Lookup::Reading(_)));
             cache.arrived(page);
         }
-        let Found::Here(frame) = cache.find(page) else { panic!("it was read") };
+        let Lookup::Resident(frame) = cache.find(page) else { panic!("page {page} was read") };
         cache.touch(frame);
     }
 
     #[test]
-    fn the_key_cache_keeps_what_was_used_last() {
+    fn the_key_cache_keeps_the_pages_used_last() {
         let (seed, mut cache, mut model) = (7, Cache::new(50, Order::Plain), VecDeque::new());
         let mut rng = Seed::new(seed).stream();
         for _ in 0..20_000 {
@@ -248,42 +193,42 @@ mod tests {
             model.retain(|other| *other != page);
             model.push_front(page);
             model.truncate(50);
-            let here = (0..120).filter(|page| matches!(cache.find(*page), Found::Here(_))).count();
+            let here = (0..120).filter(|page| matches!(cache.find(*page), Lookup::Resident(_))).count();
             assert_eq!(here, model.len(), "seed {seed}");
-            assert!(model.iter().all(|page| cache.find(*page) != Found::Missing), "seed {seed}");
+            assert!(model.iter().all(|page| cache.find(*page) != Lookup::Absent), "seed {seed}");
         }
     }
 
     #[test]
-    fn pages_that_are_used_twice_outlast_those_that_are_read_once() {
+    fn pages_used_twice_outlast_pages_read_once() {
         let mut cache = Cache::new(1000, Order::TwoLists);
         for _ in 0..2 {
             (0..400).for_each(|page| read(&mut cache, page));
         }
         (10_000..20_000).for_each(|page| read(&mut cache, page));
-        assert!((0..400).all(|page| cache.find(page) != Found::Missing), "the active half stays");
-        // More of them than half: the active list gives of its end.
+        assert!((0..400).all(|page| cache.find(page) != Lookup::Absent), "the active half stays");
+        // More than half of memory: the active list moves its tail to the inactive list.
         for _ in 0..2 {
             (0..900).for_each(|page| read(&mut cache, page));
         }
         (20_000..30_000).for_each(|page| read(&mut cache, page));
-        let kept = (0..900).filter(|page| cache.find(*page) != Found::Missing).count();
+        let kept = (0..900).filter(|page| cache.find(*page) != Lookup::Absent).count();
         assert!((400..=501).contains(&kept), "{kept}");
     }
 
     #[test]
-    fn what_is_dirty_or_being_written_stays() {
+    fn dirty_pages_and_pages_being_written_stay() {
         let mut cache = Cache::new(10, Order::TwoLists);
         (0..10).for_each(|page| read(&mut cache, page));
         for page in 0..10 {
-            let Found::Here(frame) = cache.find(page) else { panic!("it was read") };
-            assert!(cache.soil(frame) && !cache.soil(frame));
+            let Lookup::Resident(frame) = cache.find(page) else { panic!("page {page} was read") };
+            assert!(cache.mark_dirty(frame) && !cache.mark_dirty(frame));
         }
         assert!(!cache.take(50, true));
         cache.begin_write(3);
         assert!(!cache.take(50, true));
         cache.written(3);
         assert!(cache.take(50, true));
-        assert_eq!(cache.find(3), Found::Missing);
+        assert_eq!(cache.find(3), Lookup::Absent);
     }
 }

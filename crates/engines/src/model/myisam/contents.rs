@@ -1,41 +1,44 @@
-//! What each transaction does with which blocks and pages ([`Contents`]).
+//! Index blocks and data pages that each transaction accesses ([`Contents`]).
 //!
-//! The inputs are those of the benchmark itself (`tpcc`), what depends on the contents of the database is in [`Facts`]; statements
-//! are one for each row, as DBT-2's procedures have them, and lock for themselves. Leaves out results; that lines of orders which are
-//! entered at the same time lie among one another.
+//! Inputs are those of the benchmark (`tpcc`), and the contents of the database are in [`Facts`]. Each row
+//! has its own statement, as in the procedures of DBT-2, and each statement takes its own locks.
+//!
+//! # Not modelled
+//!
+//! Results; interleaving of the lines of concurrent orders.
 
 use super::layout::{Block, Growing, Growth, Index, Layout, NEW_ORDERS, Page, index_of};
 use super::statement::{Mode, Work};
 use crate::model::ModelLoad;
-use crate::model::facts::{Facts, UNDELIVERED, district};
+use crate::model::facts::{Facts, UNDELIVERED, district, page_at};
 use crate::tpcc::{
     CUSTOMERS_PER_DISTRICT, DISTRICTS, Delivery, ITEMS, NewOrder, OrderStatus, Payment, StockLevel, Table,
     Transaction, Who,
 };
 use std::collections::VecDeque;
 
-/// Lines of an order, on average.
+/// Mean number of lines of an order.
 const LINES: u32 = 10;
 
-/// An order that was added: where its row and its lines are.
+/// Positions of an added order: its row and its lines.
 #[derive(Debug, Clone, Copy)]
-struct Added {
+struct AddedOrder {
     row: u32,
     first_line: u32,
     lines: u32,
 }
 
-/// What is known of a district.
+/// State of a district.
 #[derive(Debug, Clone, Default)]
 struct District {
-    added: Vec<Added>,
+    added: Vec<AddedOrder>,
     order_blocks: Vec<Block>,
     line_blocks: Vec<Block>,
     /// Rows of undelivered orders.
     undelivered: VecDeque<u32>,
 }
 
-/// The database as far as it decides which blocks and pages are used.
+/// The contents of the database that decide which blocks and pages are accessed.
 #[derive(Debug)]
 pub(super) struct Contents {
     layout: Layout,
@@ -46,7 +49,7 @@ pub(super) struct Contents {
     new_orders: Growing,
     lines: Growing,
     history: Growing,
-    /// Places of deleted rows of undelivered orders: the last is used first.
+    /// Positions of deleted rows in `new_order`. The last deleted position is reused first.
     deleted: Vec<u32>,
 }
 
@@ -74,15 +77,16 @@ impl Contents {
     pub(super) fn layout(&self) -> &Layout {
         &self.layout
     }
-    /// Whether a page has never been written to, and that it is now.
+    /// Returns true if a page has never been written.
     pub(super) fn is_empty(&self, page: Page) -> bool {
         self.growth.is_empty(page)
     }
+    /// Records a write to a page.
     pub(super) fn write(&mut self, page: Page) {
         self.growth.write(page);
     }
 
-    /// What a transaction does, into `work`.
+    /// Sets `work` to the statements of a transaction.
     pub(super) fn work(&mut self, transaction: &Transaction, work: &mut Work) {
         work.clear();
         match transaction {
@@ -101,13 +105,13 @@ impl Contents {
         work.end(table, self.layout.header(table));
     }
 
-    /// Finds a row by its key and reads it, in a statement of its own.
+    /// Statement that reads a row by its key.
     fn select(&self, work: &mut Work, table: Table, mode: Mode, w: u32, row: u32) {
         work.begin(table, mode);
         self.find(work, table, w, row);
         self.end(work, table);
     }
-    /// Finds a row by its key, reads it and writes it, in a statement of its own.
+    /// Statement that reads a row by its key and writes it.
     fn update(&self, work: &mut Work, table: Table, w: u32, row: u32) {
         work.begin(table, Mode::Write);
         let pages = self.find(work, table, w, row);
@@ -117,8 +121,7 @@ impl Contents {
     fn find(&self, work: &mut Work, table: Table, w: u32, row: u32) -> (Page, u32) {
         work.key(self.primary(table).block(w, row));
         let rows = &self.layout.rows[table as usize];
-        let of_warehouse = if table.per_warehouse() { per_warehouse(table) } else { 0 };
-        let pages = rows.pages(w * of_warehouse + row, 1);
+        let pages = rows.pages(w * self.primary(table).keys + row, 1);
         work.read(pages);
         pages
     }
@@ -128,7 +131,7 @@ impl Contents {
         let customer = d * CUSTOMERS_PER_DISTRICT + order.customer - 1;
         work.rolled_back = order.lines.last().is_some_and(|line| line.item > ITEMS);
         self.select(work, Table::Warehouse, Mode::Read, w, 0);
-        // FOR UPDATE locks as if it wrote.
+        // FOR UPDATE takes a write lock.
         self.select(work, Table::District, Mode::Write, w, d);
         self.update(work, Table::District, w, d);
         self.select(work, Table::Customer, Mode::Read, w, customer);
@@ -147,8 +150,8 @@ impl Contents {
             self.insert_line(work, w, d, number, at as u32);
         }
         let lines = self.lines.count() - first_line;
-        self.district_mut(w, d).added.push(Added { row, first_line, lines });
-        // What is rolled back stays.
+        self.district_mut(w, d).added.push(AddedOrder { row, first_line, lines });
+        // MyISAM does not undo a rollback.
         let items = order.lines.iter().map(|line| line.item - 1).filter(|item| *item < ITEMS);
         self.facts.order(district(w, d), order.customer - 1, items);
     }
@@ -156,14 +159,14 @@ impl Contents {
     fn insert_order(&mut self, work: &mut Work, w: u32, d: u32, number: u32, customer: u32) -> u32 {
         work.begin(Table::Orders, Mode::Insert);
         let row = self.append(work, Table::Orders);
-        let (block, made) = self.order_block(w, d, number);
-        work.change_key(block, made);
+        let (block, created) = self.order_block(w, d, number);
+        work.change_key(block, created);
         work.change_key(self.layout.orders_by_customer.block(w, customer), false);
         self.end(work, Table::Orders);
         row
     }
 
-    /// A deleted row's place is used before the file grows: then nobody may read meanwhile.
+    /// A deleted position is reused before the file grows. Reuse needs an exclusive lock.
     fn insert_new_order(&mut self, work: &mut Work, w: u32, d: u32, number: u32) {
         let mode = if self.deleted.is_empty() { Mode::Insert } else { Mode::Write };
         work.begin(Table::NewOrder, mode);
@@ -183,12 +186,12 @@ impl Contents {
     fn insert_line(&mut self, work: &mut Work, w: u32, d: u32, number: u32, at: u32) {
         work.begin(Table::OrderLine, Mode::Insert);
         self.append(work, Table::OrderLine);
-        let (block, made) = self.line_block(w, d, number, at.min(LINES - 1));
-        work.change_key(block, made);
+        let (block, created) = self.line_block(w, d, number, at.min(LINES - 1));
+        work.change_key(block, created);
         self.end(work, Table::OrderLine);
     }
 
-    /// Adds a row at the end of a file.
+    /// Appends a row to a file.
     fn append(&mut self, work: &mut Work, table: Table) -> u32 {
         let rows = match table {
             Table::Orders => &mut self.orders,
@@ -214,19 +217,20 @@ impl Contents {
         self.end(work, Table::History);
     }
 
-    /// A customer, and what is read to find it.
+    /// Finds a customer and adds the statements for it.
     fn customer(&mut self, work: &mut Work, w: u32, d: u32, who: &Who) -> u32 {
         let first = d * CUSTOMERS_PER_DISTRICT;
         let customer = match who {
             Who::Number(number) => first + number - 1,
             Who::LastName(name) => {
-                // The first by first name is taken, and all that is asked of it is in the index.
+                // The first match by first name is used. All columns of the query are in the index.
                 let (bearers, at) = self.facts.bearers(district(w, d), name);
                 let entry = (at * f64::from(CUSTOMERS_PER_DISTRICT)) as u32;
                 work.begin(Table::Customer, Mode::Read);
                 work.key(self.layout.customers_by_name.block(w, first + entry));
                 self.end(work, Table::Customer);
-                // First names are random, so that is any of them, and always the same.
+                // First names are random, so any of the customers can be the first one; the choice is
+                // constant.
                 first + bearers[district(w, d) as usize % bearers.len()]
             }
         };
@@ -257,7 +261,7 @@ impl Contents {
             self.end(work, Table::NewOrder);
             let Some((_, customer)) = ordered else { continue };
             let row =
-                self.district_mut(w, d).undelivered.pop_front().expect("each undelivered order has one");
+                self.district_mut(w, d).undelivered.pop_front().expect("an undelivered order has a row");
             work.begin(Table::NewOrder, Mode::Write);
             work.change_key(self.new_order_block(w, d, number), false);
             self.new_orders.pages(row, 1, &mut |page, count| work.write_rows(Table::NewOrder, (page, count)));
@@ -285,12 +289,12 @@ impl Contents {
         }
     }
 
-    /// One statement over three tables, in the order in which they are locked.
+    /// One statement over three tables, locked in the order of tables.
     fn stock_level(&mut self, level: &StockLevel, work: &mut Work) {
         let (w, d) = (level.warehouse - 1, level.district - 1);
         self.select(work, Table::District, Mode::Read, w, d);
         work.begin(Table::Stock, Mode::Read);
-        work.also(Table::OrderLine, Mode::Read);
+        work.begin(Table::OrderLine, Mode::Read);
         let last = self.facts.orders(district(w, d));
         let recent: Vec<Vec<u32>> = self.facts.recent_items(district(w, d)).collect();
         for (number, items) in (last - recent.len() as u32..last).zip(recent) {
@@ -302,7 +306,7 @@ impl Contents {
         self.end(work, Table::OrderLine);
     }
 
-    /// Finds the lines of an order by their keys and reads them.
+    /// Reads the lines of an order by their keys.
     fn find_lines(&mut self, work: &mut Work, w: u32, d: u32, number: u32) {
         let (first, _) = self.line_block(w, d, number, 0);
         let (last, _) = self.line_block(w, d, number, LINES - 1);
@@ -313,14 +317,14 @@ impl Contents {
         self.line_rows(w, d, number, &mut |pages| work.read(pages));
     }
 
-    fn order_row(&self, w: u32, d: u32, number: u32, hear: &mut dyn FnMut((Page, u32))) {
+    fn order_row(&self, w: u32, d: u32, number: u32, each: &mut dyn FnMut((Page, u32))) {
         let row = match number.checked_sub(CUSTOMERS_PER_DISTRICT) {
             None => district(w, d) * CUSTOMERS_PER_DISTRICT + number,
             Some(added) => self.district(w, d).added[added as usize].row,
         };
-        self.orders.pages(row, 1, &mut |page, count| hear((page, count)));
+        self.orders.pages(row, 1, &mut |page, count| each((page, count)));
     }
-    fn line_rows(&self, w: u32, d: u32, number: u32, hear: &mut dyn FnMut((Page, u32))) {
+    fn line_rows(&self, w: u32, d: u32, number: u32, each: &mut dyn FnMut((Page, u32))) {
         let (first, lines) = match number.checked_sub(CUSTOMERS_PER_DISTRICT) {
             None => ((district(w, d) * CUSTOMERS_PER_DISTRICT + number) * LINES, LINES),
             Some(added) => {
@@ -329,7 +333,7 @@ impl Contents {
             }
         };
         if lines > 0 {
-            self.lines.pages(first, lines, &mut |page, count| hear((page, count)));
+            self.lines.pages(first, lines, &mut |page, count| each((page, count)));
         }
     }
 
@@ -340,7 +344,7 @@ impl Contents {
         &mut self.districts[district(w, d) as usize]
     }
 
-    /// The block with the key of an order, and whether it is made for it.
+    /// Block with the key of an order. `true` if the order creates the block.
     fn order_block(&mut self, w: u32, d: u32, number: u32) -> (Block, bool) {
         let index = self.primary(Table::Orders);
         let Some(added) = number.checked_sub(CUSTOMERS_PER_DISTRICT) else {
@@ -348,9 +352,9 @@ impl Contents {
         };
         let blocks = &mut self.districts[district(w, d) as usize].order_blocks;
         let file = index_of(Table::Orders);
-        added_block(blocks, added / index.added_per_block, || self.growth.block(file))
+        page_at(blocks, added / index.added_per_block, || self.growth.block(file))
     }
-    /// The block with the key of a line of an order.
+    /// Block with the key of an order line. `true` if the line creates the block.
     fn line_block(&mut self, w: u32, d: u32, number: u32, line: u32) -> (Block, bool) {
         let index = self.primary(Table::OrderLine);
         let Some(added) = number.checked_sub(CUSTOMERS_PER_DISTRICT) else {
@@ -358,29 +362,10 @@ impl Contents {
         };
         let blocks = &mut self.districts[district(w, d) as usize].line_blocks;
         let file = index_of(Table::OrderLine);
-        added_block(blocks, (added * LINES + line) / index.added_per_block, || self.growth.block(file))
+        page_at(blocks, (added * LINES + line) / index.added_per_block, || self.growth.block(file))
     }
-    /// Keys of undelivered orders come at one end of a district's and go at the other: their blocks go round.
+    /// A district's undelivered orders are a queue, so their blocks form a ring.
     fn new_order_block(&self, w: u32, d: u32, number: u32) -> Block {
         self.primary(Table::NewOrder).block(w, d * NEW_ORDERS + number % NEW_ORDERS)
-    }
-}
-
-/// The block at a place of a list, which is made where there is none yet.
-fn added_block(blocks: &mut Vec<Block>, at: u32, mut make: impl FnMut() -> Block) -> (Block, bool) {
-    let made = at as usize >= blocks.len();
-    while at as usize >= blocks.len() {
-        blocks.push(make());
-    }
-    (blocks[at as usize], made)
-}
-
-/// Rows of a warehouse in a table that neither grows nor shrinks.
-fn per_warehouse(table: Table) -> u32 {
-    match table {
-        Table::Warehouse => 1,
-        Table::District => DISTRICTS,
-        Table::Stock => ITEMS,
-        _ => DISTRICTS * CUSTOMERS_PER_DISTRICT,
     }
 }

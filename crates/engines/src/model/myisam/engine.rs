@@ -1,10 +1,11 @@
-//! The engine: terminals that run statements under locks of tables, over the key cache and the page cache, event after event.
+//! The engine: terminals run statements under table locks, over key cache and page cache, event by event.
 //!
-//! A statement runs until it needs a page that is not in memory, or may not make another one dirty; what it did until then is done at
-//! once, and takes the time it takes on a processor. It keeps its locks until its end, whatever it waits for.
+//! A statement runs until it needs a page that is not in memory, or may not make another page dirty. Its
+//! steps up to that point take effect at once, and then occupy a processor for their duration. A statement
+//! holds its locks until its end, including all waits.
 
 use super::PAGE;
-use super::cache::{Cache, Found, Order};
+use super::cache::{Cache, Order};
 use super::contents::Contents;
 use super::layout::{BLOCKS_PER_PAGE, Page};
 use super::locks::Lock;
@@ -12,35 +13,37 @@ use super::settings::MyisamSettings;
 use super::statement::{Act, Mode, Step, Work};
 use super::writeback::{LOOK_NS, Run, Writeback};
 use crate::Interval;
+use crate::model::frames::Lookup;
 use crate::model::processors::Processors;
 use crate::model::terminal::Terminal;
-use crate::model::timeline::{Happens, Timeline};
-use crate::model::{Done, ModelLoad};
+use crate::model::timeline::{Occurrence, Timeline};
+use crate::model::{IoTotals, ModelLoad};
 use crate::tpcc::Table;
 use lowtide_core::storage::{Place, Storage};
 use lowtide_core::{Control, DeviceError, Nanos, Request, Tag, VirtualTime};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a tag says that a request was for; a read has its first page, and a write its number.
+/// Purpose of a request, in the upper bits of its tag. The lower bits are the first page of a read, or the
+/// number of a write.
 const FOR: Tag = 0xff << 32;
 const READ: Tag = 0;
 const WRITE: Tag = 1 << 32;
 
-/// What happens at an instant, apart from requests.
+/// A scheduled event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// A terminal has done what it needed a processor for.
+    /// A terminal has used its processor time.
     Worked(u32),
-    /// The kernel looks for what has been dirty for long.
+    /// The kernel looks for files that have been dirty for long.
     Look,
 }
 
-/// What the engine does for a terminal.
+/// A terminal's session: the current transaction and its progress.
 #[derive(Debug)]
 pub(super) struct Session {
     terminal: Terminal,
     pub(super) work: Work,
-    /// The statement, the step and the lock it is at.
+    /// Indices of the current statement, of the next step, and of the next lock.
     statement: usize,
     at: usize,
     locked: usize,
@@ -57,24 +60,24 @@ impl Session {
         contents.work(&self.terminal.next_transaction(now_ns), &mut self.work);
         (self.statement, self.at, self.locked) = (0, 0, 0);
     }
-    /// The step it is at; `None` at the end of the statement.
+    /// The next step; `None` at the end of the statement.
     fn step(&self) -> Option<Step> {
         let end = self.work.statements[self.statement].steps_end;
         (self.at < end).then(|| self.work.steps[self.at])
     }
-    /// The lock it needs next.
+    /// The next lock to take.
     fn next_lock(&self) -> Option<(Table, Mode)> {
         let end = self.work.statements[self.statement].locks_end;
         (self.locked < end).then(|| self.work.locks[self.locked])
     }
-    /// The locks of the statement.
+    /// Locks of the current statement.
     fn locks(&self) -> std::ops::Range<usize> {
         let before = self.statement.checked_sub(1).map_or(0, |before| self.work.statements[before].locks_end);
         before..self.work.statements[self.statement].locks_end
     }
 }
 
-pub(super) struct Engine<'s> {
+pub(in crate::model) struct Engine<'s> {
     time: Timeline<'s, Event>,
     sessions: Vec<Session>,
     contents: Contents,
@@ -83,18 +86,19 @@ pub(super) struct Engine<'s> {
     locks: [Lock; Table::ALL.len()],
     processors: Processors,
     writeback: Writeback,
-    /// By the first page of a read, how many come with it; by page, who waits for it.
+    /// By first page of a read in flight: its number of pages.
     reads: BTreeMap<Page, u32>,
-    readers: BTreeMap<Page, Vec<u32>>,
-    /// Who waits until less is dirty, or a page of memory is free.
-    stopped: VecDeque<u32>,
+    /// By page: terminals that wait for its read.
+    page_waiters: BTreeMap<Page, Vec<u32>>,
+    /// Terminals that wait for fewer dirty pages, or for a free page of memory.
+    write_waiters: VecDeque<u32>,
     /// Processor time of a step.
     step_ns: u64,
 }
 
 impl<'s> Engine<'s> {
-    /// An engine that was at work for a while: its caches hold what they would hold by then.
-    pub(super) fn new(
+    /// Creates an engine with warm caches.
+    pub(in crate::model) fn new(
         model: &MyisamSettings,
         load: &ModelLoad,
         storage: Storage<'s>,
@@ -116,17 +120,17 @@ impl<'s> Engine<'s> {
             processors: Processors::new(model.machine.cores, model.machine.contention),
             writeback: Writeback::new(model.writes, model.most_dirty()),
             reads: BTreeMap::new(),
-            readers: BTreeMap::new(),
-            stopped: VecDeque::new(),
+            page_waiters: BTreeMap::new(),
+            write_waiters: VecDeque::new(),
             step_ns: (model.machine.cpu.get() as f64 / steps) as u64,
         }
     }
 
-    /// Runs until `each`, which hears of every interval, says to stop; the instant of the end.
-    pub(super) fn run(
-        &mut self,
+    /// Runs until `each`, which receives every interval, stops the run. Returns the time of the end.
+    pub(in crate::model) fn run(
+        mut self,
         interval: Nanos,
-        each: &mut dyn FnMut(Interval, Done) -> Control,
+        each: &mut dyn FnMut(Interval, IoTotals) -> Control,
     ) -> Result<u64, DeviceError> {
         self.time.at(self.time.now_ns + LOOK_NS, Event::Look);
         for terminal in 0..self.sessions.len() as u32 {
@@ -134,11 +138,11 @@ impl<'s> Engine<'s> {
         }
         loop {
             match self.time.next(interval, each)? {
-                Happens::Stop(at_ns) => return Ok(at_ns),
-                Happens::Done(tag) if tag & FOR == READ => self.read(tag as u32)?,
-                Happens::Done(tag) => self.written(tag as u32 as usize)?,
-                Happens::Event(Event::Worked(terminal)) => self.worked(terminal)?,
-                Happens::Event(Event::Look) => {
+                Occurrence::Stop(at_ns) => return Ok(at_ns),
+                Occurrence::Completion(tag) if tag & FOR == READ => self.read(tag as u32)?,
+                Occurrence::Completion(tag) => self.written(tag as u32 as usize)?,
+                Occurrence::Event(Event::Worked(terminal)) => self.worked(terminal)?,
+                Occurrence::Event(Event::Look) => {
                     self.time.at(self.time.now_ns + LOOK_NS, Event::Look);
                     self.writeback.look(self.time.now_ns);
                     self.write()?;
@@ -147,22 +151,17 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Lets what is in flight complete.
-    pub(super) fn drain(&mut self) {
-        self.time.drain();
-    }
-
     fn session(&mut self, terminal: u32) -> &mut Session {
         &mut self.sessions[terminal as usize]
     }
 
-    /// A terminal begins its next transaction.
+    /// Begins a terminal's next transaction.
     fn begin(&mut self, terminal: u32) -> Result<(), DeviceError> {
         self.sessions[terminal as usize].next_transaction(&mut self.contents, self.time.now_ns);
         self.lock(terminal)
     }
 
-    /// Takes the locks that the statement still needs, and goes on.
+    /// Takes the remaining locks of the statement, and continues.
     fn lock(&mut self, terminal: u32) -> Result<(), DeviceError> {
         while let Some((table, mode)) = self.session(terminal).next_lock() {
             if !self.locks[table as usize].take(terminal, mode) {
@@ -173,7 +172,7 @@ impl<'s> Engine<'s> {
         self.go(terminal)
     }
 
-    /// Does steps until something is missing or the statement is over, and has a processor for that long.
+    /// Runs steps until a page is missing or the statement ends, and requests a processor for their duration.
     fn go(&mut self, terminal: u32) -> Result<(), DeviceError> {
         let (mut ns, began) = (0, self.session(terminal).at);
         while let Some(step) = self.session(terminal).step() {
@@ -193,17 +192,17 @@ impl<'s> Engine<'s> {
         Ok(())
     }
 
-    /// Does a step, where everything for it is in memory.
+    /// Runs a step if its pages are in memory.
     fn act(&mut self, step: Step) -> bool {
         match step.act {
             Act::Key => match self.keys.find(step.place) {
-                Found::Here(block) => {
+                Lookup::Resident(block) => {
                     self.keys.touch(block);
                     true
                 }
-                // It is copied out of the page cache, where it is there.
+                // The block is copied from the page cache.
                 _ => match self.pages.find(step.place / BLOCKS_PER_PAGE) {
-                    Found::Here(frame) => {
+                    Lookup::Resident(frame) => {
                         self.pages.touch(frame);
                         self.keys.take(step.place, false)
                     }
@@ -217,52 +216,54 @@ impl<'s> Engine<'s> {
                     return false;
                 }
                 for page in all {
-                    if let Found::Here(frame) = self.pages.find(page) {
+                    if let Lookup::Resident(frame) = self.pages.find(page) {
                         self.pages.touch(frame);
                     }
                 }
                 true
             }
-            Act::Write => self.soil(step),
+            Act::Write => self.mark_dirty(step),
         }
     }
 
-    /// Whether a page must be read: it is not in memory, and something is in it.
+    /// Returns true if a page must be read: it is not in memory, and has contents.
     fn is_missing(&self, page: Page) -> bool {
-        !matches!(self.pages.find(page), Found::Here(_)) && !self.contents.is_empty(page)
+        !matches!(self.pages.find(page), Lookup::Resident(_)) && !self.contents.is_empty(page)
     }
 
-    /// Makes a page dirty, where it is here or new, and there may be another one.
-    fn soil(&mut self, step: Step) -> bool {
+    /// Makes a page dirty if it is in memory or new, and the limit allows another dirty page.
+    fn mark_dirty(&mut self, step: Step) -> bool {
         let full = self.writeback.is_full();
         let frame = match self.pages.find(step.place) {
-            Found::Here(frame) if self.pages.is_dirty(frame) => {
+            Lookup::Resident(frame) if self.pages.is_dirty(frame) => {
                 self.pages.touch(frame);
                 return true;
             }
-            Found::Here(frame) if !full => frame,
-            Found::Missing
+            Lookup::Resident(frame) if !full => frame,
+            Lookup::Absent
                 if self.contents.is_empty(step.place) && !full && self.pages.take(step.place, false) =>
             {
                 self.contents.write(step.place);
-                let Found::Here(frame) = self.pages.find(step.place) else { unreachable!("it was made") };
+                let Lookup::Resident(frame) = self.pages.find(step.place) else {
+                    unreachable!("the page was created")
+                };
                 frame
             }
             _ => return false,
         };
         self.pages.touch(frame);
-        if self.pages.soil(frame) {
-            self.writeback.soil(step.file, step.place, self.time.now_ns);
+        if self.pages.mark_dirty(frame) {
+            self.writeback.mark_dirty(step.file, step.place, self.time.now_ns);
         }
         true
     }
 
-    /// A terminal has worked, and leaves its processor to another.
+    /// Ends a processor burst of a terminal, and gives the processor to another.
     fn worked(&mut self, terminal: u32) -> Result<(), DeviceError> {
         if let Some((next, ns)) = self.processors.leave() {
             self.time.at(self.time.now_ns + ns, Event::Worked(next));
         }
-        if self.writeback.is_much() {
+        if self.writeback.is_background_due() {
             self.write()?;
         }
         match self.session(terminal).step() {
@@ -271,20 +272,20 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Has read what a step needs that cannot be done now, or waits until it may be.
+    /// Reads the page that a step needs, or waits until the step is possible.
     fn wait(&mut self, terminal: u32, step: Step) -> Result<(), DeviceError> {
         let (first, count) = match step.act {
             Act::Key | Act::NewKey => (step.place / BLOCKS_PER_PAGE, 1),
             Act::Read | Act::Write => (step.place, u32::from(step.count)),
         };
         let Some(page) = (first..first + count).find(|page| self.is_missing(*page)) else {
-            // It may not become dirty, or there is no memory for it.
+            // The page may not become dirty, or no memory is free.
             return self.stop(terminal);
         };
-        if self.pages.find(page) == Found::Missing {
+        if self.pages.find(page) == Lookup::Absent {
             let mut taken = 0;
             while page + taken < first + count
-                && self.pages.find(page + taken) == Found::Missing
+                && self.pages.find(page + taken) == Lookup::Absent
                 && !self.contents.is_empty(page + taken)
                 && self.pages.take(page + taken, true)
             {
@@ -298,29 +299,29 @@ impl<'s> Engine<'s> {
             let request = Request::read(offset + u64::from(page) * PAGE, u64::from(taken) * PAGE);
             self.time.ask(request, device, READ | Tag::from(page))?;
         }
-        self.readers.entry(page).or_default().push(terminal);
+        self.page_waiters.entry(page).or_default().push(terminal);
         Ok(())
     }
 
-    /// A terminal waits until something was written.
+    /// Makes a terminal wait for a write.
     fn stop(&mut self, terminal: u32) -> Result<(), DeviceError> {
-        self.stopped.push_back(terminal);
+        self.write_waiters.push_back(terminal);
         self.write()
     }
 
-    /// Pages were read.
+    /// Completes a read.
     fn read(&mut self, first: Page) -> Result<(), DeviceError> {
-        let count = self.reads.remove(&first).expect("it was being read");
+        let count = self.reads.remove(&first).expect("the read was in flight");
         (first..first + count).for_each(|page| self.pages.arrived(page));
         for page in first..first + count {
-            for terminal in self.readers.remove(&page).unwrap_or_default() {
+            for terminal in self.page_waiters.remove(&page).unwrap_or_default() {
                 self.go(terminal)?;
             }
         }
-        self.go_on()
+        self.resume_write_waiters()
     }
 
-    /// Begins as many writes as are to be made and may be under way.
+    /// Submits all writes that can begin.
     fn write(&mut self) -> Result<(), DeviceError> {
         while let Some((number, Run { first, count })) = self.writeback.next(self.time.now_ns) {
             (first..first + count).for_each(|page| self.pages.begin_write(page));
@@ -331,24 +332,24 @@ impl<'s> Engine<'s> {
         Ok(())
     }
 
-    /// Pages were written.
+    /// Completes a write.
     fn written(&mut self, number: usize) -> Result<(), DeviceError> {
         let Run { first, count } = self.writeback.written(number);
         (first..first + count).for_each(|page| self.pages.written(page));
         self.write()?;
-        self.go_on()
+        self.resume_write_waiters()
     }
 
-    /// Those that waited for memory, or until less is dirty, look again.
-    fn go_on(&mut self) -> Result<(), DeviceError> {
-        for _ in 0..self.stopped.len() {
-            let Some(terminal) = self.stopped.pop_front() else { break };
+    /// Resumes the terminals that wait for memory or for fewer dirty pages.
+    fn resume_write_waiters(&mut self) -> Result<(), DeviceError> {
+        for _ in 0..self.write_waiters.len() {
+            let Some(terminal) = self.write_waiters.pop_front() else { break };
             self.go(terminal)?;
         }
         Ok(())
     }
 
-    /// A statement is over: others may have its tables. The next one begins, or the next transaction.
+    /// Ends a statement and releases its locks. The terminal's next statement or transaction begins.
     fn end(&mut self, terminal: u32) -> Result<(), DeviceError> {
         let session = &mut self.sessions[terminal as usize];
         let mut granted = Vec::new();

@@ -1,47 +1,53 @@
-//! Which page of the files holds what: rows (.MYD) in the order in which they were loaded, indexes (.MYI) with leaf blocks only.
+//! Layout of the files: rows (.MYD) in the order of the load, indexes (.MYI) with leaf blocks only.
 //!
 //! ```text
-//!   item.MYD ─ item.MYI ─ warehouse.MYD ─ … ─ order_line.MYI ─┃─ extents that growing files took since
-//!              └ page of the header ─ primary key ─ further index
+//! item.MYD ─ item.MYI ─ warehouse.MYD ─ … ─ order_line.MYI ─┃─ extents added to growing files
+//! └ page of the header ─ primary key ─ secondary index
 //! ```
 //!
-//! Sources: "MyISAM Storage Engine" and "MyISAM Table Storage Formats", MySQL 5.1 Reference Manual; `mi_create.c`, `mi_dynrec.c`,
-//! `mi_write.c`. A table without VARCHAR has rows of a fixed length, the others have dynamic ones. Leaves out that a dynamic row which
-//! has grown lies in two pieces, prefixes that keys of text share, and inner blocks, which are a thirtieth of all and always in memory.
+//! Sources: "MyISAM Storage Engine" and "MyISAM Table Storage Formats", MySQL 5.1 Reference Manual;
+//! `mi_create.c`, `mi_dynrec.c`, `mi_write.c`. A table without VARCHAR columns has rows of fixed length;
+//! other tables have dynamic rows.
+//!
+//! # Not modelled
+//!
+//! Dynamic rows in two pieces after they have grown; prefix compression of text keys; inner blocks, which are
+//! a thirtieth of all blocks and always in memory.
 
 use super::{BLOCK, PAGE};
 use crate::model::facts::UNDELIVERED;
 use crate::tpcc::{CUSTOMERS_PER_DISTRICT, Column, DISTRICTS, ITEMS, Table, Type};
 use std::collections::BTreeSet;
 
-/// A page by its place in the files, and a block of an index likewise: four to a page.
+/// Number of a page in the files; number of an index block, four to a page.
 pub(super) type Page = u32;
 pub(super) type Block = u32;
-/// A file: two for each table, rows and index.
+/// Number of a file. Each table has two files: rows and index.
 pub(super) type File = u8;
 
 pub(super) const FILES: usize = 2 * Table::ALL.len();
 pub(super) const BLOCKS_PER_PAGE: u32 = (PAGE / BLOCK) as u32;
 
-/// Pages that a growing file takes at a time.
+/// Pages by which a growing file is extended.
 const EXTENT: u32 = 256;
 
-/// Bytes that a key takes beside its columns: where the row is (`myisam_data_pointer_size`).
+/// Overhead of a key in bytes: the position of the row (`myisam_data_pointer_size`).
 const POINTER: f64 = 6.0;
-/// Bytes of a block that hold no keys.
+/// Bytes of a block without keys.
 const HEADER: f64 = 2.0;
 
-/// How full blocks are whose keys came in order, and those whose keys came anywhere. Where a block is full and its neighbour too, the
-/// keys of two go into three (`_mi_balance_page`): keys that come in order in the middle of the index leave two thirds, keys that
-/// come anywhere 2 ln(3/2) (Küspert, "Storage utilization in B*-trees with a generalized overflow technique", 1983).
+/// Fill of blocks with ordered and with random insertion. If a block and its neighbour are full, the keys of
+/// two blocks are spread over three (`_mi_balance_page`). Ordered insertion in the middle of the index leaves
+/// a fill of two thirds; random insertion leaves 2 ln(3/2) (Küspert, "Storage utilization in B*-trees with a
+/// generalized overflow technique", 1983).
 const IN_ORDER: f64 = 1.0;
 pub(super) const ADDED: f64 = 2.0 / 3.0;
 const ANYWHERE: f64 = 0.81;
 
-/// Undelivered orders that a district's part of the index has room for.
+/// Capacity of a district's part of the index for undelivered orders.
 pub(super) const NEW_ORDERS: u32 = 1_200;
 
-/// The file of a table's rows, and of its indexes.
+/// Numbers of the files of a table's rows and of its indexes.
 pub(super) fn rows_of(table: Table) -> File {
     2 * table as File
 }
@@ -49,7 +55,7 @@ pub(super) fn index_of(table: Table) -> File {
     2 * table as File + 1
 }
 
-/// Bytes that a column takes; texts are as long as the load makes them on average (clause 4.3.3).
+/// Bytes of a column. Text has the mean length of the load (clause 4.3.3).
 fn width(column: &Column) -> f64 {
     match column.holds {
         Type::Small => 2.0,
@@ -71,25 +77,25 @@ fn width(column: &Column) -> f64 {
     }
 }
 
-/// Bytes that a row takes.
+/// Bytes of a row.
 fn row_bytes(table: Table) -> u64 {
     let columns = table.columns();
     let bytes: f64 = columns.iter().map(width).sum();
     match columns.iter().any(|column| matches!(column.holds, Type::Text(_))) {
-        // A header of 4, a bit for each column that could be empty, and all a multiple of 4.
+        // A header of 4 bytes and a bit per nullable column, rounded up to a multiple of 4.
         true => (bytes as u64 + 4 + columns.len().div_ceil(8) as u64).next_multiple_of(4),
-        // A byte with bits for what is null, and for a deleted row.
+        // One byte of null bits and the mark of a deleted row.
         false => bytes as u64 + 1,
     }
 }
 
-/// Keys of an index that a block has room for.
+/// Maximum number of keys in a block.
 fn keys_of_block(table: Table, columns: &[&str]) -> f64 {
     let all = table.columns().iter().filter(|column| columns.contains(&column.name));
     ((BLOCK as f64 - HEADER) / (all.map(width).sum::<f64>() + POINTER)).floor()
 }
 
-/// Rows one after the other.
+/// A contiguous range of rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rows {
     first: Page,
@@ -98,7 +104,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// The page of a row, and of how many pages it has a part.
+    /// First page and number of pages of `rows` rows from `row` on.
     #[inline]
     pub(super) fn pages(&self, row: u32, rows: u32) -> (Page, u32) {
         let at = u64::from(row) * self.bytes;
@@ -113,14 +119,14 @@ pub(super) struct Index {
     first: Block,
     blocks: u32,
     keys_per_block: f64,
-    /// Keys of a block that come in order after the load.
+    /// Keys per block with ordered insertion after the load.
     pub(super) added_per_block: u32,
-    /// Keys of a warehouse.
-    keys: u32,
+    /// Keys per warehouse.
+    pub(super) keys: u32,
 }
 
 impl Index {
-    /// The block of a key by its number in a warehouse; warehouses begin at 0.
+    /// Block of a key, by warehouse from 0 and key number in the warehouse.
     #[inline]
     pub(super) fn block(&self, warehouse: u32, key: u32) -> Block {
         let key = f64::from(warehouse) * f64::from(self.keys) + f64::from(key);
@@ -128,11 +134,11 @@ impl Index {
     }
 }
 
-/// Where all of it lies.
+/// Positions of all tables and indexes.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     pub(super) rows: [Rows; Table::ALL.len()],
-    /// The page of the header of each index file.
+    /// Page of the header of each index file.
     headers: [Page; Table::ALL.len()],
     pub(super) primary: [Index; Table::ALL.len()],
     pub(super) customers_by_name: Index,
@@ -144,7 +150,7 @@ impl Layout {
     pub(super) fn new(warehouses: u32) -> Layout {
         let mut next = 0;
         let customers = DISTRICTS * CUSTOMERS_PER_DISTRICT;
-        // Rows and keys of a warehouse; a part of the index of undelivered orders is empty.
+        // Rows and keys of a warehouse. The index of undelivered orders has spare room.
         let count = |table| match table {
             Table::Item | Table::Stock => (ITEMS, ITEMS),
             Table::Warehouse => (1, 1),
@@ -188,28 +194,28 @@ impl Layout {
         }
     }
 
-    /// Pages that were loaded.
+    /// Pages of the load.
     pub(super) fn pages(&self) -> u32 {
         self.end
     }
-    /// The page of the header of a table's indexes.
+    /// Page of the header of a table's indexes.
     pub(super) fn header(&self, table: Table) -> Page {
         self.headers[table as usize]
     }
-    /// All blocks of indexes.
+    /// All index blocks.
     pub(super) fn blocks(&self) -> impl Iterator<Item = Block> + Clone + '_ {
         let further = [self.customers_by_name, self.orders_by_customer];
         self.primary.into_iter().chain(further).flat_map(|index| index.first..index.first + index.blocks)
     }
 }
 
-/// Where added pages come from: each file takes an extent at a time.
+/// Allocation of added pages: each file takes an extent at a time.
 #[derive(Debug, Clone)]
 pub(super) struct Growth {
     extents: [(Page, Page); FILES],
-    /// Pages that nothing has been written to yet.
+    /// Pages that have never been written.
     empty: BTreeSet<Page>,
-    /// Blocks of index files, of the page that was taken last.
+    /// By index file: unused blocks of the last page.
     blocks: [(Block, Block); FILES],
     end: Page,
 }
@@ -219,7 +225,7 @@ impl Growth {
         Growth { extents: [(0, 0); FILES], empty: BTreeSet::new(), blocks: [(0, 0); FILES], end: layout.end }
     }
 
-    /// A new page of a file.
+    /// Allocates a page of a file.
     pub(super) fn page(&mut self, file: File) -> Page {
         let (next, end) = &mut self.extents[file as usize];
         if next == end {
@@ -230,16 +236,16 @@ impl Growth {
         self.empty.insert(*next - 1);
         *next - 1
     }
-    /// Whether a page has never been written to: it is not on the device.
+    /// Returns true if a page has never been written, and so is not on the device.
     pub(super) fn is_empty(&self, page: Page) -> bool {
         self.empty.contains(&page)
     }
-    /// A page is written to.
+    /// Records a write to a page.
     pub(super) fn write(&mut self, page: Page) {
         self.empty.remove(&page);
     }
 
-    /// A new block of an index.
+    /// Allocates a block of an index.
     pub(super) fn block(&mut self, file: File) -> Block {
         let (next, end) = self.blocks[file as usize];
         if next == end {
@@ -252,7 +258,7 @@ impl Growth {
     }
 }
 
-/// Rows of a table that grows: those that were loaded, and those after.
+/// Rows of a growing table: loaded rows and added rows.
 #[derive(Debug, Clone)]
 pub(super) struct Growing {
     file: File,
@@ -266,31 +272,32 @@ impl Growing {
         Growing { file: rows_of(table), loaded: layout.rows[table as usize], added: 0, pages: Vec::new() }
     }
 
-    /// Rows in all.
+    /// Number of rows.
     pub(super) fn count(&self) -> u32 {
         self.loaded.count + self.added
     }
 
-    /// Hears of the pages that hold `rows` from a row on: the first and how many follow it without a gap.
-    pub(super) fn pages(&self, row: u32, rows: u32, hear: &mut dyn FnMut(Page, u32)) {
+    /// Calls `each` with the page runs of `rows` rows from `row` on: first page and number of contiguous
+    /// pages.
+    pub(super) fn pages(&self, row: u32, rows: u32, each: &mut dyn FnMut(Page, u32)) {
         if row < self.loaded.count {
             let (page, count) = self.loaded.pages(row, rows);
-            return hear(page, count);
+            return each(page, count);
         }
         let at = u64::from(row - self.loaded.count) * self.loaded.bytes;
         let (first, last) = (at / PAGE, (at + u64::from(rows) * self.loaded.bytes - 1) / PAGE);
         let pages = &self.pages[first as usize..=(last as usize).min(self.pages.len() - 1)];
-        pages.chunk_by(|one, next| *one + 1 == *next).for_each(|run| hear(run[0], run.len() as u32));
+        pages.chunk_by(|one, next| *one + 1 == *next).for_each(|run| each(run[0], run.len() as u32));
     }
 
-    /// Adds a row at the end; hears of its pages.
-    pub(super) fn add(&mut self, growth: &mut Growth, hear: &mut dyn FnMut(Page)) -> u32 {
+    /// Appends a row, and calls `each` with its pages. Returns the row's number.
+    pub(super) fn add(&mut self, growth: &mut Growth, each: &mut dyn FnMut(Page)) -> u32 {
         let at = u64::from(self.added) * self.loaded.bytes;
         for page in at / PAGE..=(at + self.loaded.bytes - 1) / PAGE {
             if page as usize >= self.pages.len() {
                 self.pages.push(growth.page(self.file));
             }
-            hear(self.pages[page as usize]);
+            each(self.pages[page as usize]);
         }
         self.added += 1;
         self.count() - 1
@@ -302,12 +309,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_and_keys_have_the_lengths_that_the_formats_give_them() {
-        // Fixed: the widths of the columns and a byte.
+    fn rows_and_keys_have_the_lengths_of_the_formats() {
+        // Fixed: the widths of the columns and one byte.
         assert_eq!(row_bytes(Table::Orders), 4 + 2 + 4 + 4 + 8 + 2 + 2 + 2 + 1);
         assert_eq!(row_bytes(Table::OrderLine), 4 + 2 + 4 + 2 + 4 + 4 + 8 + 2 + 4 + 24 + 1);
         assert_eq!(row_bytes(Table::NewOrder), 11);
-        // Dynamic: less than the most that clause 1.2.1 gives them.
+        // Dynamic: below the maximum of clause 1.2.1.
         assert!((540..600).contains(&row_bytes(Table::Customer)), "{}", row_bytes(Table::Customer));
         assert!((296..320).contains(&row_bytes(Table::Stock)), "{}", row_bytes(Table::Stock));
         // (1024 - 2) / (4 + 4 + 6)
@@ -315,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warehouse_is_as_large_as_its_rows_and_keys() {
+    fn the_size_of_a_warehouse_is_that_of_its_rows_and_keys() {
         let mib =
             |warehouses| (u64::from(Layout::new(warehouses).pages()) * PAGE) as f64 / f64::from(1 << 20);
         let each = (mib(100) - mib(50)) / 50.0;
@@ -348,7 +355,7 @@ mod tests {
         let blocks: Vec<Block> = (0..5).map(|_| growth.block(index)).collect();
         let first = (layout.pages() + EXTENT) * BLOCKS_PER_PAGE;
         assert_eq!(blocks, (first..first + 5).collect::<Vec<_>>());
-        // 141 rows of 29 bytes fill a page, and one has a part of the next.
+        // A page holds 141 rows of 29 bytes and a part of the next row.
         (1..142).for_each(|_| assert!(orders.add(&mut growth, &mut |_| ()) > row));
         let mut seen = Vec::new();
         orders.pages(row + 141, 1, &mut |page, count| seen.push((page, count)));

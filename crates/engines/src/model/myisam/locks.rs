@@ -1,8 +1,12 @@
-//! Locks of tables: who has them and who waits.
+//! Table locks: holders and waiters.
 //!
-//! Reads share a table, updates and deletes have it alone, and one insert at the end of the file goes on beside reads. Who writes goes
-//! before who reads: a read that comes while an update waits, waits too (`thr_lock.c`; "Internal Locking Methods" and "Concurrent
-//! Inserts", MySQL 5.1 Reference Manual). Leaves out `low_priority_updates` and `max_write_lock_count`, which are off.
+//! Reads share a table. Updates and deletes are exclusive. One insert at the end of the file is concurrent
+//! with reads. Writers have priority: a read waits if an update is waiting (`thr_lock.c`; "Internal Locking
+//! Methods" and "Concurrent Inserts", MySQL 5.1 Reference Manual).
+//!
+//! # Not modelled
+//!
+//! `low_priority_updates` and `max_write_lock_count`, which are off by default.
 
 use super::statement::Mode;
 use std::collections::VecDeque;
@@ -17,7 +21,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Somebody wants it; whether it is theirs, or they wait.
+    /// Requests the lock. Returns true if it is granted; otherwise `who` waits.
     pub(super) fn take(&mut self, who: u32, mode: Mode) -> bool {
         let granted = match mode {
             Mode::Read => self.readable() && !self.update_waits(),
@@ -32,7 +36,7 @@ impl Lock {
         granted
     }
 
-    /// Somebody has done with it: who has it now.
+    /// Releases the lock, and adds the waiters that are granted it to `granted`.
     pub(super) fn leave(&mut self, mode: Mode, granted: &mut Vec<u32>) {
         match mode {
             Mode::Read => self.readers -= 1,
@@ -47,7 +51,7 @@ impl Lock {
             granted.push(who);
             inserts = mode == Mode::Insert;
         }
-        // All that wait may read beside an insert that begins; else not before an update that waits.
+        // All waiting readers are granted the lock with a new insert; otherwise not before a waiting update.
         if self.readable() && (inserts || !self.update_waits()) {
             self.readers += self.reads.len() as u32;
             granted.extend(self.reads.drain(..));
@@ -63,7 +67,7 @@ impl Lock {
     fn writable(&self, mode: Mode) -> bool {
         self.writer.is_none() && (mode == Mode::Insert || self.readers == 0)
     }
-    /// Whether somebody has it alone, or writes beside those who read.
+    /// Returns true if a write or an insert holds the lock.
     pub(super) fn has_writer(&self) -> bool {
         self.writer.is_some()
     }
@@ -76,7 +80,7 @@ mod tests {
     use lowtide_core::rng::below;
 
     #[test]
-    fn one_writes_at_a_time_alone_unless_it_inserts_and_nobody_waits_for_ever() {
+    fn writers_are_exclusive_unless_they_insert_and_no_waiter_starves() {
         let (seed, mut lock) = (11, Lock::default());
         let mut rng = Seed::new(seed).stream();
         let mut has: Vec<(u32, Mode)> = Vec::new();
@@ -90,7 +94,7 @@ mod tests {
                 let (_, mode) = has.swap_remove(below(&mut rng, has.len() as u64) as usize);
                 lock.leave(mode, &mut granted);
                 for who in granted.drain(..) {
-                    let at = waits.iter().position(|(other, _)| *other == who).expect("it waited");
+                    let at = waits.iter().position(|(other, _)| *other == who).expect("a waiter");
                     has.push(waits.swap_remove(at));
                 }
             }
@@ -98,13 +102,13 @@ mod tests {
             let (reads, inserts, writes) = (count(Mode::Read), count(Mode::Insert), count(Mode::Write));
             assert!(inserts + writes <= 1, "seed {seed}: {has:?}");
             assert!(writes == 0 || reads == 0, "seed {seed}: {has:?}");
-            assert!(!has.is_empty() || waits.is_empty(), "seed {seed}: {waits:?} wait for nobody");
+            assert!(!has.is_empty() || waits.is_empty(), "seed {seed}: {waits:?} wait for a free lock");
         }
         assert!(has.is_empty() && waits.is_empty(), "seed {seed}");
     }
 
     #[test]
-    fn an_update_that_waits_goes_before_reads_that_come_later() {
+    fn a_waiting_update_precedes_later_reads() {
         let (mut lock, mut granted) = (Lock::default(), Vec::new());
         assert!(lock.take(1, Mode::Read) && lock.take(2, Mode::Insert) && lock.take(3, Mode::Read));
         assert!(!lock.take(4, Mode::Write) && !lock.take(5, Mode::Read));

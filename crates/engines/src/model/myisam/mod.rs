@@ -6,9 +6,13 @@
 //!       └─► processors                                       └─► dirty pages ─► write-back by file ─┘
 //! ```
 //!
-//! No log, no flush: nothing waits until something is on the device. What a statement does is which blocks of indexes and pages of
-//! rows it reads and changes, not what is in them. Leaves out results, plans, inner blocks of indexes, recovery, the filesystem's own
-//! writes.
+//! There is no log and no flush: no statement waits for durability. A statement is a list of index blocks and
+//! data pages that it reads and changes.
+//!
+//! # Not modelled
+//!
+//! Contents of pages, results of queries, plans, inner index blocks, recovery, writes of the filesystem
+//! itself.
 
 mod cache;
 mod contents;
@@ -22,35 +26,17 @@ mod tests;
 mod warm;
 mod writeback;
 
+pub(super) use engine::Engine;
 pub use settings::MyisamSettings;
 
-use super::{Done, ModelLoad};
-use crate::Interval;
-use engine::Engine;
 use layout::Layout;
-use lowtide_core::storage::Storage;
-use lowtide_core::{Bytes, Control, DeviceError, VirtualTime};
+use lowtide_core::Bytes;
 
-/// Bytes of a page of the page cache, and of a block of an index.
+/// Bytes of a page of the page cache, and of an index block.
 const PAGE: u64 = 4096;
 const BLOCK: u64 = 1024;
 
-/// Bytes of the files of data and indexes after the load.
+/// Size of the data and index files after the load.
 pub(super) fn loaded(warehouses: u32) -> Bytes {
     Bytes::new(u64::from(Layout::new(warehouses).pages()) * PAGE)
-}
-
-/// Runs a load until `each` says to stop; the instant of the end.
-pub(super) fn run(
-    model: &MyisamSettings,
-    load: &ModelLoad,
-    storage: Storage<'_>,
-    start: VirtualTime,
-    each: &mut dyn FnMut(Interval, Done) -> Control,
-) -> Result<u64, DeviceError> {
-    let mut engine = Engine::new(model, load, storage, start);
-    let end = engine.run(load.interval, each);
-    // After an error too, so that a later load does not meet what is queued.
-    engine.drain();
-    end
 }

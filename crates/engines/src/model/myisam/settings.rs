@@ -1,32 +1,33 @@
-//! What the model is asked for: memory for indexes and for everything else, how much of that may be dirty, processors.
+//! Settings of the MyISAM model: memory for indexes and for pages, limits of dirty pages, processors.
 //!
-//! Defaults are those of MySQL 5.1 and of Linux 2.6. Leaves out where files lie.
+//! Defaults are those of MySQL 5.1 and Linux 2.6.
 
 use super::{BLOCK, PAGE};
 use crate::model::machine::{Machine, at_least_1, share, unknown, wrong};
 use crate::{Durability, Settings, SettingsError};
 use lowtide_core::Bytes;
 
-/// MyISAM in virtual time, with every default filled in.
+/// The MyISAM model with all defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MyisamSettings {
-    /// Memory for blocks of indexes (`key_buffer_size`).
+    /// Memory for index blocks (`key_buffer_size`).
     pub key_cache: Bytes,
-    /// Memory that the kernel has for pages of files.
+    /// Memory of the kernel's page cache.
     pub page_cache: Bytes,
-    /// The share of the page cache from which on dirty pages are written at once (`dirty_background_ratio`).
+    /// Dirty share of the page cache at which background write-back begins (`dirty_background_ratio`).
     pub background: f64,
-    /// The share at which whoever makes one more dirty waits (`dirty_ratio`).
+    /// Dirty share at which writers wait (`dirty_ratio`).
     pub limit: f64,
-    /// Write requests that the drive has at a time.
+    /// Maximum write requests in flight.
     pub writes: u32,
-    /// What it runs on.
+    /// The machine.
     pub machine: Machine,
-    /// What was asked for and it has no word for.
+    /// Settings that the model does not support, one line each.
     pub ignored: Vec<String>,
 }
 
-/// The most requests of one queue that CFQ, the default I/O scheduler from Linux 2.6.18 on, has with the drive (`cfq_quantum`).
+/// Maximum requests of one queue in flight with CFQ, the default I/O scheduler since Linux 2.6.18
+/// (`cfq_quantum`).
 const QUANTUM: u32 = 4;
 
 impl MyisamSettings {
@@ -41,7 +42,7 @@ impl MyisamSettings {
         "write-queue",
     ];
 
-    /// What settings mean.
+    /// Resolves settings.
     ///
     /// # Errors
     /// [`SettingsError`] for an unknown option, or a value that an option does not accept.
@@ -49,7 +50,8 @@ impl MyisamSettings {
         let key_cache = settings.buffer_pool.unwrap_or(Bytes::mib(8));
         let mut model = MyisamSettings {
             key_cache,
-            // The manual's quarter of memory is the key cache; an eighth is the kernel's own and the server's.
+            // The manual recommends a quarter of memory for the key cache. An eighth is left for the kernel
+            // and the server.
             page_cache: Bytes::new(key_cache.get() / 2 * 5),
             background: 0.1,
             limit: 0.2,
@@ -89,20 +91,20 @@ impl MyisamSettings {
         Ok(())
     }
 
-    /// Blocks of the key cache, and pages of the page cache.
+    /// Number of blocks of the key cache, and of pages of the page cache.
     pub(super) fn blocks(&self) -> u32 {
         (self.key_cache.get() / BLOCK).min(u64::from(u32::MAX / 2)) as u32
     }
     pub(super) fn pages(&self) -> u32 {
         (self.page_cache.get() / PAGE).min(u64::from(u32::MAX / 2)) as u32
     }
-    /// Pages that may be dirty before they are written at once, and before all wait.
+    /// Limits of dirty pages for background write-back and for waiting writers.
     pub(super) fn most_dirty(&self) -> (u32, u32) {
         let of = |share: f64| (f64::from(self.pages()) * share) as u32;
         (of(self.background), of(self.limit))
     }
 
-    /// Their names and values, for a report.
+    /// Names and values for a report.
     pub fn told(&self) -> Vec<(String, String)> {
         let told = [
             ("key cache", self.key_cache.to_string()),
@@ -119,7 +121,7 @@ impl MyisamSettings {
     }
 }
 
-/// What MyISAM has no word for.
+/// Settings that MyISAM does not support.
 fn ignored(settings: &Settings) -> Vec<String> {
     let why = "InnoDB has it, this engine has not";
     let waits = settings.durability.is_some_and(|durability| durability != Durability::None);
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_cache_is_what_the_key_cache_leaves_unless_it_is_given() {
+    fn the_page_cache_follows_the_key_cache_unless_it_is_given() {
         assert_eq!(with(&[]).expect("defaults").page_cache, Bytes::mib(20));
         let model = with(&[("page-cache", "1GiB"), ("dirty-ratio", "0.4")]).expect("all are options");
         assert_eq!((model.page_cache, model.pages()), (Bytes::gib(1), 1 << 18));
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_option_or_cannot_be_is_told() {
+    fn unknown_options_and_invalid_values_are_reported() {
         for (key, value, says) in [
             ("pool-lock", "1us", "myisam-model has no option `pool-lock`"),
             ("page-cash", "1GiB", "did you mean `page-cache`?"),

@@ -1,61 +1,60 @@
-//! What a transaction does, statement by statement: which tables it locks how, which blocks and pages it reads and changes ([`Work`]).
-//!
-//! Leaves out which those are: `contents`.
+//! Statements of a transaction: the tables that they lock, and the blocks and pages that they access
+//! ([`Work`]).
 
 use super::layout::{BLOCKS_PER_PAGE, Block, File, Page, index_of, rows_of};
 use crate::tpcc::Table;
 
-/// How a statement locks a table.
+/// Lock mode of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Beside others that read, and one that inserts.
+    /// Shared with readers and one insert.
     Read,
-    /// At the end of the file, beside those that read.
+    /// Insert at the end of the file, concurrent with readers.
     Insert,
-    /// Alone.
+    /// Exclusive.
     Write,
 }
 
-/// What is done with a block or a page.
+/// Access to a block or a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// A block of an index is needed in the key cache.
+    /// Use an index block in the key cache.
     Key,
-    /// A block is made there.
+    /// Create a block in the key cache.
     NewKey,
-    /// Pages are read, one after the other.
+    /// Read contiguous pages.
     Read,
-    /// A part of a page is written: what else is in it must be there.
+    /// Write a part of a page, whose other contents must be in memory.
     Write,
 }
 
-/// One thing that is done.
+/// One access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) act: Act,
-    /// Whose page is written.
+    /// File of a written page.
     pub(super) file: File,
-    /// How many pages are read.
+    /// Number of pages read.
     pub(super) count: u16,
-    /// The block of a key, else the first page.
+    /// Block of a key, or first page.
     pub(super) place: u32,
 }
 
-/// A statement: its locks and steps end where those of the next begin.
+/// A statement, which ends at these indices of locks and steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Statement {
     pub(super) locks_end: usize,
     pub(super) steps_end: usize,
 }
 
-/// What a transaction does.
+/// The statements of a transaction.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Work {
     pub(super) statements: Vec<Statement>,
     pub(super) locks: Vec<(Table, Mode)>,
     pub(super) steps: Vec<Step>,
     pub(super) rolled_back: bool,
-    /// Blocks of indexes that the statement changes, which are written at its end.
+    /// Index blocks changed by the statement, which are written at its end.
     changed: Vec<Block>,
     wrote: bool,
 }
@@ -68,16 +67,13 @@ impl Work {
         self.rolled_back = false;
     }
 
-    /// Begins a statement on a table; on more than one with [`Work::also`], in the order of tables.
+    /// Adds a table to the current statement. Statements on several tables lock them in the order of tables.
     pub(super) fn begin(&mut self, table: Table, mode: Mode) {
         self.locks.push((table, mode));
     }
-    pub(super) fn also(&mut self, table: Table, mode: Mode) {
-        self.locks.push((table, mode));
-    }
 
-    /// Ends it. What it changed in the index of `table` is written to the file, and with it the header, which counts rows
-    /// (`flush_key_blocks` and `mi_state_info_write` in `mi_lock_database`).
+    /// Ends the statement. Changed blocks of the index of `table` are written to the file, and the header,
+    /// which counts rows (`flush_key_blocks` and `mi_state_info_write` in `mi_lock_database`).
     pub(super) fn end(&mut self, table: Table, header: Page) {
         let file = index_of(table);
         let mut pages: Vec<Page> = self.changed.drain(..).map(|block| block / BLOCKS_PER_PAGE).collect();
@@ -93,21 +89,21 @@ impl Work {
         self.statements.push(Statement { locks_end: self.locks.len(), steps_end: self.steps.len() });
     }
 
-    /// Looks a key up.
+    /// Uses the block of a key.
     pub(super) fn key(&mut self, block: Block) {
         self.steps.push(Step { act: Act::Key, file: 0, count: 1, place: block });
     }
-    /// Changes a block; `made` where there was none.
-    pub(super) fn change_key(&mut self, block: Block, made: bool) {
-        let act = if made { Act::NewKey } else { Act::Key };
+    /// Changes a block, or creates it if `created`.
+    pub(super) fn change_key(&mut self, block: Block, created: bool) {
+        let act = if created { Act::NewKey } else { Act::Key };
         self.steps.push(Step { act, file: 0, count: 1, place: block });
         self.changed.push(block);
     }
-    /// Reads pages of rows.
+    /// Reads data pages.
     pub(super) fn read(&mut self, (page, count): (Page, u32)) {
         self.steps.push(Step { act: Act::Read, file: 0, count: count as u16, place: page });
     }
-    /// Writes pages of rows of a table.
+    /// Writes data pages of a table.
     pub(super) fn write_rows(&mut self, table: Table, (page, count): (Page, u32)) {
         (page..page + count).for_each(|page| self.write(rows_of(table), page));
     }

@@ -1,4 +1,4 @@
-//! The model against laws that it must follow, on a device of which every request takes the same time.
+//! The model against analytical laws, on a device with a constant service time.
 
 use crate::model::testing::{
     Came, SEED, assert_near, assert_repeats_with_the_mix_of_the_decks, options, run_on,
@@ -11,7 +11,7 @@ fn settings(key_cache: Bytes, given: &[(&str, &str)]) -> Settings {
     Settings { engine, buffer_pool: Some(key_cache), options, ..Settings::default() }
 }
 
-/// With memory for everything.
+/// Runs with enough memory for all pages.
 fn in_memory(took: Nanos, terminals: u32, seconds: usize, given: &[(&str, &str)]) -> Came {
     let given: Vec<_> = [("page-cache", "2GiB"), ("io-cpu", "0s")].iter().chain(given).copied().collect();
     run_on(took, &settings(Bytes::mib(256), &given), 10, terminals, seconds)
@@ -27,23 +27,23 @@ fn in_memory_it_is_as_fast_as_its_processors_and_reads_nothing() {
     };
     assert_near("one of four", at("4", 1), 500.0, 0.03);
     assert_near("sixteen on one", at("1", 16), 500.0, 0.03);
-    // Updates of a table are done one after the other: with more processors some have nothing to do.
+    // Updates of a table are serialised, so additional processors stay idle.
     let (two, many) = (at("2", 16), at("32", 64));
     assert!(two > 1000.0 * 0.8 && two < 1000.0 * 1.03, "seed {SEED}: {two}");
     assert!(many < 16_000.0 * 0.2 && many > two, "seed {SEED}: {many}");
 }
 
 #[test]
-fn nothing_waits_for_a_slow_device_until_what_is_dirty_is_too_much() {
+fn no_statement_waits_for_a_slow_device_below_the_dirty_limit() {
     let slow = Nanos::from_millis(200);
     let few = in_memory(slow, 1, 60, &[("cpu", "10ms")]);
-    assert_near("as if there were no device", few.rate(), 100.0, 0.05);
-    // Written once a file was dirty for 30 s, which is looked at every 5 s.
-    let first = few.first_write.expect("it is a minute");
+    assert_near("without a device", few.rate(), 100.0, 0.05);
+    // A file is written once it has been dirty for 30 s, which is checked every 5 s.
+    let first = few.first_write.expect("the run lasts a minute");
     assert!((30.0..=35.1).contains(&first), "seed {SEED}: {first} s");
     let alone = in_memory(slow, 1, 29, &[("cpu", "10ms")]);
     assert_eq!((alone.done.writes, alone.flushes), (0, 0), "seed {SEED}");
-    // A hundredth of memory may be dirty: the device writes at most 4 requests of 512 KiB in 200 ms.
+    // With a dirty limit of 1 % of memory, the device writes at most 4 requests of 512 KiB in 200 ms.
     let little = [("cpu", "1ms"), ("dirty-ratio", "0.01"), ("dirty-background-ratio", "0.005")];
     let full = in_memory(slow, 1, 60, &little);
     let free = in_memory(Nanos::from_micros(1), 1, 60, &little);
@@ -52,7 +52,7 @@ fn nothing_waits_for_a_slow_device_until_what_is_dirty_is_too_much() {
 }
 
 #[test]
-fn less_memory_reads_more_and_what_is_dirty_is_written_together() {
+fn less_memory_reads_more_and_contiguous_dirty_pages_share_requests() {
     let took = Nanos::from_micros(100);
     let with = |key_cache, page_cache| {
         let given = [("cores", "4"), ("cpu", "2ms"), ("page-cache", page_cache)];
@@ -68,22 +68,22 @@ fn less_memory_reads_more_and_what_is_dirty_is_written_together() {
         reads(&some),
         reads(&little)
     );
-    // Blocks of indexes that do not fit in the key cache are read, too.
+    // Index blocks that do not fit in the key cache are also read.
     let keys = with(Bytes::mib(4), "300MiB");
     assert!(reads(&keys) > 1.2 * reads(&some), "seed {SEED}: {} and {}", reads(&keys), reads(&some));
-    // Rows that are added lie together, and go in few requests.
+    // Added rows are contiguous, and need few requests.
     let pages = much.done.write_bytes as f64 / much.done.writes as f64 / 4096.0;
     assert!(pages > 1.2, "seed {SEED}: {pages} pages of a request");
 }
 
 #[test]
-fn who_waits_for_a_slow_device_keeps_others_from_the_table() {
+fn a_statement_that_waits_for_a_slow_device_blocks_others_from_the_table() {
     let at = |terminals| {
         let given = [("cores", "16"), ("cpu", "2ms"), ("page-cache", "100MiB")];
         run_on(Nanos::from_millis(5), &settings(Bytes::mib(64), &given), 10, terminals, 60).rate()
     };
     let (one, some, many) = (at(1), at(16), at(64));
-    // The device would take any number of requests at a time.
+    // The device itself has no limit of concurrency.
     assert!(some < 8.0 * one && many < 1.5 * some, "seed {SEED}: {one}, {some}, {many}");
 }
 

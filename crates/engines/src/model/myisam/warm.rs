@@ -1,20 +1,17 @@
-//! What both caches hold after the engine was at work for a while, without the time that takes.
+//! Warm-up of the key cache and the page cache: their contents after the engine has run for a while.
 //!
-//! Transactions run without a device or a processor until as many pages left each cache as it holds. Leaves out what is dirty:
-//! nothing is, as after a `sync`.
+//! Transactions run until each cache has evicted as many pages as it has frames. No page is dirty afterwards, as
+//! after `sync`.
 
-use super::cache::{Cache, Found};
+use super::cache::Cache;
 use super::contents::Contents;
 use super::engine::Session;
 use super::layout::BLOCKS_PER_PAGE;
 use super::statement::{Act, Step};
+use crate::model::frames::Lookup;
+use crate::model::warm::warm_up;
 
-/// Transactions at most.
-const MOST: u64 = 4_000_000;
-/// Transactions at least, so that the mean number of steps is known.
-const LEAST: u64 = 20_000;
-
-/// Warms both caches; steps of a transaction on average.
+/// Warms both caches. Returns the mean number of steps of a transaction.
 pub(super) fn warm(
     keys: &mut Cache,
     pages: &mut Cache,
@@ -25,13 +22,8 @@ pub(super) fn warm(
     let blocks = layout.blocks();
     let all_keys = fill(keys, blocks.clone().count() as u64, blocks);
     let all_pages = fill(pages, u64::from(layout.pages()), 0..layout.pages());
-    let (mut transactions, mut steps) = (0, 0);
-    let is_new = |cache: &Cache, all: bool| !all && cache.evictions() < u64::from(cache.size());
-    while transactions < LEAST
-        || (transactions < MOST && (is_new(keys, all_keys) || is_new(pages, all_pages)))
-    {
-        let number = (transactions % sessions.len() as u64) as usize;
-        let session = &mut sessions[number];
+    let is_warm = |cache: &Cache, all: bool| all || cache.evictions() >= u64::from(cache.size());
+    warm_up(sessions, |session, _| {
         session.next_transaction(contents, 0);
         for step in &session.work.steps {
             if step.act == Act::Write {
@@ -39,17 +31,14 @@ pub(super) fn warm(
             }
             take(keys, pages, *step);
         }
-        transactions += 1;
-        steps += session.work.steps.len() as u64;
-    }
-    steps as f64 / transactions as f64
+        (session.work.steps.len(), is_warm(keys, all_keys) && is_warm(pages, all_pages))
+    })
 }
 
-/// Some from all over, as many as there is room for; whether that is all.
+/// Fills a cache with evenly spaced pages. Returns true if all pages fit.
 fn fill(cache: &mut Cache, count: u64, all: impl Iterator<Item = u32>) -> bool {
     let room = u64::from(cache.size());
     for (n, page) in (0..count).zip(all) {
-        // Every so manieth.
         if count <= room || n * room / count != (n + 1) * room / count {
             cache.take(page, false);
         }
@@ -57,7 +46,7 @@ fn fill(cache: &mut Cache, count: u64, all: impl Iterator<Item = u32>) -> bool {
     count < room
 }
 
-/// Does a step with what is in memory, and what is not.
+/// Runs a step, and reads absent pages at once.
 fn take(keys: &mut Cache, pages: &mut Cache, step: Step) {
     match step.act {
         Act::Key | Act::NewKey => {
@@ -65,23 +54,20 @@ fn take(keys: &mut Cache, pages: &mut Cache, step: Step) {
                 touch(pages, step.place / BLOCKS_PER_PAGE);
             }
         }
-        Act::Read => (step.place..step.place + u32::from(step.count)).for_each(|page| {
+        Act::Read | Act::Write => (step.place..step.place + u32::from(step.count)).for_each(|page| {
             touch(pages, page);
         }),
-        Act::Write => {
-            touch(pages, step.place);
-        }
     }
 }
 
-/// Uses what is there, or comes; whether it was there.
+/// Uses a page. Returns true if it was in memory.
 fn touch(cache: &mut Cache, page: u32) -> bool {
-    let here = cache.find(page) != Found::Missing;
-    if !here {
+    let absent = cache.find(page) == Lookup::Absent;
+    if absent {
         cache.take(page, false);
     }
-    if let Found::Here(frame) = cache.find(page) {
+    if let Lookup::Resident(frame) = cache.find(page) {
         cache.touch(frame);
     }
-    here
+    !absent
 }

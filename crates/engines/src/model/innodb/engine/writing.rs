@@ -1,36 +1,34 @@
-//! The engine's writes: page cleaner, doublewrite buffer, syncs of data files, and the log.
-//!
-//! Leaves out which pages are written (`cleaning`).
+//! Writes of the engine: page batches, doublewrite buffer, syncs of data files, redo log.
 
 use super::*;
 
 impl Engine<'_, '_> {
     /// The checkpoint age: bytes of redo log that recovery would need.
     pub(super) fn age(&self) -> u64 {
-        let oldest = self.pool.oldest_change().map_or(u64::MAX, |(_, at)| at);
+        let oldest = self.pool.oldest_dirty().map_or(u64::MAX, |(_, at)| at);
         let oldest = self.batch.as_ref().map_or(oldest, |batch| oldest.min(batch.oldest));
-        self.redo.made().saturating_sub(oldest)
+        self.redo.lsn().saturating_sub(oldest)
     }
 
-    /// Flushes pages at any cost where the checkpoint age is above its limits.
-    pub(super) fn hurry(&mut self) {
+    /// Flushes pages regardless of `io_capacity` if the checkpoint age is above a limit.
+    pub(super) fn flush_for_age(&mut self) {
         let age = self.age();
         let past = |limit: u64| age.saturating_sub(limit);
-        let full = 2 * past(self.redo.full());
-        let by = full.max(past(self.redo.hurry()));
+        let full = 2 * past(self.redo.sync_limit());
+        let by = full.max(past(self.redo.async_limit()));
         if by > 0 {
-            let until = self.redo.made() - age + by;
-            self.cleaner.hurry(&self.pool, until + 1);
+            let until = self.redo.lsn() - age + by;
+            self.cleaner.flush_until(&self.pool, until + 1);
         }
     }
 
     pub(super) fn tick(&mut self) -> Result<(), DeviceError> {
         self.time.at(self.time.now_ns + TENTH, Event::Tick);
         self.tenth += 1;
-        let (made, age) = (self.redo.made(), self.age());
-        let (hurry, capacity) = (self.redo.hurry(), self.redo.capacity());
-        self.cleaner.tick(&self.pool, self.tenth, made, age, hurry, capacity);
-        self.hurry();
+        let (lsn, age) = (self.redo.lsn(), self.age());
+        let (async_limit, capacity) = (self.redo.async_limit(), self.redo.capacity());
+        self.cleaner.tick(&self.pool, self.tenth, lsn, age, async_limit, capacity);
+        self.flush_for_age();
         self.free_ahead();
         self.write_pages()?;
         if self.tenth.is_multiple_of(10) {
@@ -39,8 +37,8 @@ impl Engine<'_, '_> {
             }
             self.merge()?;
         }
-        self.give_frames()?;
-        self.unstall()
+        self.resume_frame_waiters()?;
+        self.resume_age_waiters()
     }
 
     /// Reads pages that entries of the change buffer wait for: a twentieth of `io_capacity`, as InnoDB's
@@ -49,8 +47,8 @@ impl Engine<'_, '_> {
         let count = (self.model.io_capacity / 20).max(1) as usize;
         let pages: Vec<Page> = self.buffered.entries.keys().copied().take(count).collect();
         for page in pages {
-            if matches!(self.pool.find(page), Found::Missing)
-                && self.frameless.is_empty()
+            if matches!(self.pool.find(page), Lookup::Absent)
+                && self.frame_waiters.is_empty()
                 && self.has_frame()
                 && let Some(frame) = self.pool.take(page, true)
             {
@@ -65,30 +63,27 @@ impl Engine<'_, '_> {
         if self.batch.is_some() {
             return Ok(());
         }
-        let mut batch = Batch::default();
-        if !self.cleaner.next_batch(&mut self.pool, &mut batch) {
-            return Ok(());
-        }
-        self.latch.take(self.time.now_ns, 0, self.cleaner.take_looks());
+        let Some(batch) = self.cleaner.next_batch(&mut self.pool) else { return Ok(()) };
+        self.latch.take(self.time.now_ns, 0, self.cleaner.take_scanned());
         let pages = batch.frames.len() as u64;
         self.batch = Some(batch);
         if !self.model.doublewrite {
             return self.write_runs();
         }
-        self.ask(Request::write(self.system.offset, pages * PAGE), self.system.device, TWICE)
+        self.ask(Request::write(self.system.offset, pages * PAGE), self.system.device, DOUBLEWRITE)
     }
 
     /// Starts as many writes of the batch as may be in flight.
     pub(super) fn write_runs(&mut self) -> Result<(), DeviceError> {
         loop {
             let most = self.model.writes;
-            let batch = self.batch.as_mut().expect("it is being written");
-            if batch.under_way >= most || batch.next == batch.runs.len() {
+            let batch = self.batch.as_mut().expect("a batch is being written");
+            if batch.in_flight >= most || batch.next == batch.runs.len() {
                 return Ok(());
             }
             let (first, count) = batch.runs[batch.next];
             batch.next += 1;
-            batch.under_way += 1;
+            batch.in_flight += 1;
             let (device, offset) = self.place(first);
             self.ask(Request::write(offset, u64::from(count) * PAGE), device, PAGES)?;
         }
@@ -96,7 +91,7 @@ impl Engine<'_, '_> {
 
     /// Syncs the next data file; the batch ends after the last.
     pub(super) fn sync_next(&mut self) -> Result<(), DeviceError> {
-        let batch = self.batch.as_mut().expect("it is being written");
+        let batch = self.batch.as_mut().expect("a batch is being written");
         if batch.synced == FILES {
             return self.written();
         }
@@ -104,8 +99,7 @@ impl Engine<'_, '_> {
         self.sync(JOURNAL)
     }
 
-    /// Syncs a file: the filesystem commits to its journal, where it has one and has to, and the drive
-    /// flushes.
+    /// Syncs a file: commits the filesystem's journal, if the sync needs it, and flushes the drive.
     pub(super) fn sync(&mut self, file: Tag) -> Result<(), DeviceError> {
         match self.model.journal {
             true => self.commit_journal(file, 0),
@@ -113,12 +107,12 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// The device that a file is on, and the tag of a flush of it.
+    /// Device of a file, and the tag of its flush.
     pub(super) fn of_file(&self, file: Tag) -> (usize, Tag) {
         match file {
             JOURNAL => (self.time.storage.data.device, PAGES_FLUSH),
             LOG_JOURNAL => (self.time.storage.log.device, LOG_FLUSH),
-            _ => (self.system.device, TWICE_FLUSH),
+            _ => (self.system.device, DOUBLEWRITE_FLUSH),
         }
     }
 
@@ -136,7 +130,7 @@ impl Engine<'_, '_> {
         self.ask(Request::write(place, bytes), device, file | write as Tag)
     }
 
-    /// The journal commit is written: flushes the drive, if barriers are on.
+    /// Flushes the drive after a journal commit, if barriers are on.
     pub(super) fn committed(&mut self, file: Tag) -> Result<(), DeviceError> {
         let (device, flush) = self.of_file(file);
         match self.model.barrier {
@@ -145,39 +139,40 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// A batch is durable on the device.
+    /// Ends a batch that is durable.
     pub(super) fn written(&mut self) -> Result<(), DeviceError> {
-        let batch = self.batch.take().expect("it was being written");
+        let batch = self.batch.take().expect("a batch was being written");
         for frame in &batch.frames {
             self.pool.written(*frame);
-            if self.cleaner.leaves(*frame) {
+            if self.cleaner.take_evict(*frame) {
                 self.pool.evict(*frame);
             }
         }
         let over = !self.cleaner.is_urgent();
         self.write_pages()?;
         if over {
-            for terminal in std::mem::take(&mut self.keeping) {
+            for terminal in std::mem::take(&mut self.margin_waiters) {
                 self.go(terminal)?;
             }
         }
-        self.unstall()?;
-        self.give_frames()
+        self.resume_age_waiters()?;
+        self.resume_frame_waiters()
     }
 
     /// Retries terminals that wait for a frame.
-    pub(super) fn give_frames(&mut self) -> Result<(), DeviceError> {
-        for _ in 0..self.frameless.len() {
-            let Some(terminal) = self.frameless.pop_front() else { break };
+    pub(super) fn resume_frame_waiters(&mut self) -> Result<(), DeviceError> {
+        for _ in 0..self.frame_waiters.len() {
+            let Some(terminal) = self.frame_waiters.pop_front() else { break };
             self.fetch(terminal)?;
         }
         Ok(())
     }
 
     /// Resumes terminals that wait for room in the log.
-    pub(super) fn unstall(&mut self) -> Result<(), DeviceError> {
-        while !self.stalled.is_empty() && self.age() < self.redo.full() {
-            let terminal = self.stalled.pop_front().expect("there is one");
+    pub(super) fn resume_age_waiters(&mut self) -> Result<(), DeviceError> {
+        while self.age() < self.redo.sync_limit()
+            && let Some(terminal) = self.age_waiters.pop_front()
+        {
             self.lock(terminal)?;
         }
         Ok(())
@@ -190,7 +185,7 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// A log write has completed: ends the transactions that waited for it, and starts the next where needed.
+    /// Completes a log write: ends the transactions that waited for it, and starts the next write if needed.
     pub(super) fn log_written(&mut self) -> Result<(), DeviceError> {
         let mut who = std::mem::take(&mut self.woken);
         self.redo.end(&mut who);
