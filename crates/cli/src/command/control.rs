@@ -1,11 +1,8 @@
-//! `lowtide drive`: orders to a running server (`stat`, `powercut`, `power-on`, `pause`, `resume`, `secure-erase`, `fail`, `record`).
-//!
-//! Not here: what they do; see `lowtide_live::control`.
+//! `lowtide drive`: orders to a running server (`stat`, `powercut`, `power-on`, `pause`, `resume`, `secure-erase`, `fail`,
+//! `record`). `lowtide_live::control` carries them out.
 
 use crate::args::live::errors;
-use crate::args::{
-    BenchFormat, CutArguments, FailArguments, PlainFormat, RecordVerb, ServerArguments, StatArguments,
-};
+use crate::args::{CutArguments, FailArguments, PlainFormat, RecordVerb, ServerArguments, StatArguments};
 use crate::failure::Failure;
 use crate::output;
 use lowtide_core::Nanos;
@@ -18,20 +15,20 @@ use lowtide_live::{Power, RECORDING, Requests, Stat};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The control socket of a server at a unix socket.
-pub fn beside(socket: &Path) -> PathBuf {
+/// The default control socket of a server at a unix socket.
+pub fn control_socket(socket: &Path) -> PathBuf {
     let mut name = OsString::from(socket);
     name.push(".control");
     PathBuf::from(name)
 }
 
-/// The control socket that the user means.
+/// The control socket for a unix socket, a control socket or the name of an attached drive.
 fn socket(named: &Path) -> PathBuf {
-    let candidates = [beside(named), named.to_owned()];
-    if let Some(found) = candidates.into_iter().find(|path| path.exists() && !path.is_dir()) {
-        return found;
+    let candidates = [control_socket(named), named.to_owned()];
+    if let Some(existing) = candidates.into_iter().find(|path| path.exists() && !path.is_dir()) {
+        return existing;
     }
-    attach::control_of(&named.to_string_lossy()).unwrap_or_else(|_| beside(named))
+    attach::control_of(&named.to_string_lossy()).unwrap_or_else(|_| control_socket(named))
 }
 
 fn ask(server: &ServerArguments, order: Order) -> Result<Report, Failure> {
@@ -39,13 +36,13 @@ fn ask(server: &ServerArguments, order: Order) -> Result<Report, Failure> {
     control::ask(&socket(&server.socket), &question).map_err(|error| match error {
         AskError::Nobody { .. } => Failure::usage(
             error,
-            "name the unix socket of `lowtide drive serve`, its `--control`, or an attached drive",
+            "name the unix socket or the control socket of `lowtide drive serve`, or an attached drive",
         ),
         AskError::Refused(_) => Failure::failed(error),
     })
 }
 
-/// Shows what drives count.
+/// Shows the statistics of drives and log disks.
 pub fn stat(arguments: &StatArguments) -> Result<u8, Failure> {
     loop {
         let report = ask(&arguments.server, Order::Stat)?;
@@ -58,13 +55,7 @@ pub fn stat(arguments: &StatArguments) -> Result<u8, Failure> {
             }
         }
         for figures in &report.log_disks {
-            super::logdisk::show(
-                figures,
-                match arguments.format {
-                    PlainFormat::Json => BenchFormat::Json,
-                    PlainFormat::Table => BenchFormat::Table,
-                },
-            )?;
+            super::logdisk::show(figures, arguments.format)?;
         }
         match arguments.every {
             Some(span) => std::thread::sleep(std::time::Duration::from_nanos(span.get())),
@@ -78,26 +69,25 @@ pub fn powercut(arguments: &CutArguments) -> Result<u8, Failure> {
     let CutArguments { server, tear, stay_off } = arguments;
     let report = ask(server, Order::PowerCut { tear: *tear, stay_off: *stay_off })?;
     for (stat, loss) in report.stats.iter().zip(&report.losses) {
-        let writes = |what: &str, n: u64| format!("{n} {what}");
         output::print(&format!(
-            "{}: power cut number {}; of writes that were not durable {}, {}, {}; the power is {}\n",
+            "{}: power cut number {}; volatile writes: {} kept, {} dropped, {} torn; the power is {}\n",
             stat.name,
             stat.power_cuts,
-            writes("were kept", loss.kept.writes),
-            writes("dropped", loss.dropped.writes),
-            writes("torn", loss.torn.writes),
+            loss.kept.writes,
+            loss.dropped.writes,
+            loss.torn.writes,
             if stat.power == Power::Off { "off" } else { "on again" },
         ))?;
     }
     Ok(0)
 }
 
-/// Carries out an order that has nothing to tell.
+/// Carries out an order without an answer.
 pub fn plain(server: &ServerArguments, order: Order) -> Result<u8, Failure> {
     ask(server, order).map(|_| 0)
 }
 
-/// Gives a drive faults.
+/// Replaces the faults of a drive.
 pub fn fail(arguments: &FailArguments) -> Result<u8, Failure> {
     let FailArguments { server, read_errors, write_errors, slow, delay, slow_share, span, end_of_life } =
         arguments;
@@ -139,12 +129,12 @@ pub fn record(verb: &RecordVerb) -> Result<u8, Failure> {
     }
 }
 
-/// A drive as a table.
+/// The statistics of a drive as text.
 fn show(stat: &Stat) -> String {
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     let power = match stat.power {
         Power::On => "on",
-        Power::Paused => "on, its time stands still",
+        Power::Paused => "on, paused",
         Power::Off => "off",
     };
     let mut lines = vec![
@@ -179,7 +169,7 @@ fn show(stat: &Stat) -> String {
     if let Some(clients) = stat.clients {
         let waiting = match clients.waiting {
             0 => String::new(),
-            waiting => format!(", {waiting} not read from until they take replies"),
+            waiting => format!(", {waiting} must take replies before more is read"),
         };
         lines.push(("clients of the server", format!("{}{waiting}", clients.connected)));
         let (used, all) = (mib(clients.buffers_used_bytes), mib(clients.buffers_bytes));

@@ -1,4 +1,4 @@
-//! `lowtide lifetime`: years until a drive's rated erase cycles are used.
+//! `lowtide lifetime`: years until a drive's rated erase cycles are used up.
 
 use super::campaign_named;
 use crate::args::LifetimeArguments;
@@ -17,10 +17,10 @@ use lowtide_report::lifetime::{
 };
 use std::path::{Path, PathBuf};
 
-/// Where campaigns are kept when nobody says.
-const USUAL_STORE: &str = "lowtide.db";
+/// The store without `--store`.
+const DEFAULT_STORE: &str = "lowtide.db";
 
-/// Tells the lifetime of a model, of a campaign, or of a real drive.
+/// Prints the lifetime of a model, of the target of a campaign, or of a real drive.
 pub fn run(arguments: &LifetimeArguments) -> Result<u8, Failure> {
     let report = match (&arguments.what, arguments.writes) {
         (Some(what), Some(rate)) => match target(arguments, what)? {
@@ -33,28 +33,28 @@ pub fn run(arguments: &LifetimeArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What the user means.
+/// The object whose lifetime is estimated.
 enum Target {
     Device(Box<Device>),
     Campaign(Box<Campaign>),
 }
 
-/// A campaign where a store or a number says so, else a device, else a campaign of the usual store.
+/// A campaign if a store or a number is given; otherwise a device or, if there is none, a campaign of the default store.
 fn target(arguments: &LifetimeArguments, what: &str) -> Result<Target, Failure> {
     let campaign = |store: &Path| Ok(Target::Campaign(Box::new(campaign_named(store, what)?)));
-    let usual = Path::new(USUAL_STORE);
+    let default = Path::new(DEFAULT_STORE);
     if let Some(store) = &arguments.store {
         return campaign(store);
     }
     if what.parse::<i64>().is_ok() || what.contains(".db:") {
-        return campaign(usual);
+        return campaign(default);
     }
     match device::find(what) {
         Ok(device) => Ok(Target::Device(Box::new(device))),
         Err(unknown @ DeviceError::Catalogue(CatalogueError::Unknown { .. })) => {
-            let known = usual.exists().then(|| Store::open_existing(usual)?.find(Some(what)));
+            let known = default.exists().then(|| Store::open_existing(default)?.find(Some(what)));
             match known {
-                Some(Ok(_)) => campaign(usual),
+                Some(Ok(_)) => campaign(default),
                 _ => Err(Failure::usage(
                     &unknown,
                     format!(
@@ -116,8 +116,7 @@ fn of_campaign(
         fact("target", &campaign.target),
         fact("scale", format!("1/{}", campaign.scale)),
     ];
-    let even =
-        "Wear is taken to be even: a campaign is too short to tell; `--wear-levelling` says otherwise.";
+    let even = "Wear is taken to be even, since a campaign is too short to show its spread; set it with `--wear-levelling`.";
     let note = arguments.wear_levelling.is_none().then_some(even);
     Ok(cases_report(arguments, &campaign.name, facts, cases, rate, note))
 }
@@ -139,15 +138,15 @@ fn cases_report(
 }
 
 fn of_drive(arguments: &LifetimeArguments) -> Result<Report, Failure> {
-    let Some(now) = readings(&arguments.smart)? else { unreachable!("one of the two is required") };
+    let Some(now) = readings(&arguments.smart)? else { unreachable!("clap requires `--smart` or a target") };
     let since = readings(&arguments.since)?;
     let capacity = now.capacity.map(|capacity| Bytes::new(capacity as u64));
     let raw = arguments.raw.or(capacity);
     let endurance = match (arguments.cycles, raw) {
         (Some(_), None) => {
             return Err(Failure::usage(
-                "the counters do not tell the drive's capacity",
-                "say how much NAND it has with `--raw 256GiB`",
+                "the counters do not give the drive's capacity",
+                "give its raw NAND, such as `--raw 256GiB`",
             ));
         }
         (Some(cycles), Some(raw)) => Some(Endurance { raw, cycles }),
@@ -155,34 +154,30 @@ fn of_drive(arguments: &LifetimeArguments) -> Result<Report, Failure> {
     };
     if matches!((arguments.writes, capacity), (Some(WriteRate::Dwpd(_)), None)) {
         return Err(Failure::usage(
-            "the counters do not tell the drive's capacity, so drive writes per day are not known",
-            "say what is written with `--writes 40GB/day`",
+            "the counters do not give the drive's capacity, so drive writes per day are unknown",
+            "give the rate in bytes, such as `--writes 40GB/day`",
         ));
     }
     let life = Life::new(&now, since.as_ref(), arguments.writes, endurance).map_err(|error| {
         Failure::usage(
             error,
-            "`--smart` takes the later reading and `--since` the earlier, of the same drive",
+            "`--smart` takes the later reading and `--since` the earlier reading of the same drive",
         )
     })?;
     Ok(of_life(&now, &life, arguments.writes))
 }
 
-/// The readings of one time together; `None` where there is no file.
+/// Combines the readings of one time; `None` without a file.
 fn readings(paths: &[PathBuf]) -> Result<Option<Reading>, Failure> {
     let read = |path: &PathBuf| {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Failure::usage(format!("{} cannot be read: {error}", path.display()), ReadingError::ACCEPTED)
-        })?;
-        Reading::parse(&text)
-            .map_err(|error| Failure::usage(format!("{}: {error}", path.display()), ReadingError::ACCEPTED))
+        let name = path.display();
+        let refused = |message| Failure::usage(message, ReadingError::ACCEPTED);
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|error| refused(format!("{name} cannot be read: {error}")))?;
+        Reading::parse(&text).map_err(|error| refused(format!("{name}: {error}")))
     };
-    let mut together: Option<Reading> = None;
-    for path in paths {
-        let reading = read(path)?;
-        together = Some(together.map_or(reading.clone(), |first| first.with(reading)));
-    }
-    Ok(together)
+    let readings = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    Ok(readings.into_iter().reduce(Reading::with))
 }
 
 fn refused(error: &NoLifetime) -> Failure {

@@ -1,4 +1,4 @@
-//! `lowtide run`: plan, measure, store, report.
+//! `lowtide run`: plans, measures, stores and reports an experiment.
 
 use super::plan_of;
 use crate::args::RunArguments;
@@ -13,7 +13,7 @@ use lowtide_record::analysis::Verdict;
 use lowtide_report::Report;
 use lowtide_studies::{adaptive, ask};
 
-/// Runs an experiment and reports.
+/// Runs an experiment, and prints its report.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     if arguments.interleave {
         return super::interleave::run(arguments);
@@ -43,12 +43,12 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let flag = interrupt::flag();
     let title = format!("{}, {}", plan.experiment.name, plan.experiment.target);
     let show = Show::begin(arguments, &title, plan.cells.len(), &flag)?;
-    let (store, resume, progress) = (&arguments.store, arguments.resume, show.progress());
+    let (store, resume) = (&arguments.store, arguments.resume);
     let outcome = match &adaptive {
-        Some(adaptive) => adaptive::run((&plan, adaptive), store, &about, resume, &flag, progress),
-        None => campaign::run(&plan, store, &about, resume, &flag, progress),
+        Some(adaptive) => adaptive::run((&plan, adaptive), store, &about, resume, &flag, &show),
+        None => campaign::run(&plan, store, &about, resume, &flag, &show),
     };
-    show.end();
+    drop(show);
     let (store, outcome) = outcome?;
     let campaign = store.load(outcome.campaign)?;
     let report = ask::report(&store, outcome.campaign, &campaign)?;
@@ -56,12 +56,12 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     page.write(report.html().as_bytes())?;
     let store = arguments.store.display();
     output::say(format_args!(
-        "report: {}   every number: {store} (campaign {})",
+        "report: {}   store: {store} (campaign {})",
         arguments.report.display(),
         outcome.campaign
     ));
     if outcome.interrupted {
-        output::say(format_args!("interrupted; go on with: {} --resume", arguments.command()));
+        output::say(format_args!("interrupted; resume with: {} --resume", arguments.command()));
         return Ok(INTERRUPTED);
     }
     if outcome.failed > 0 {

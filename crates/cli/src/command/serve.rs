@@ -1,9 +1,8 @@
-//! `lowtide drive serve`: simulated drives for NBD clients.
-//!
-//! Not here: the protocol and the loop (`lowtide_host`), and the drives (`lowtide_live`).
+//! `lowtide drive serve`: simulated drives for NBD clients. `lowtide_host` has the protocol and the loop, `lowtide_live` the
+//! drives.
 
 use crate::args::{ServeArguments, TlsUse};
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::{FAILED, Failure, INTERRUPTED};
 use crate::interrupt::{AGAIN, ENDING, ONCE};
 use crate::{metrics, output};
 use lowtide_files::output::{CommandFiles, Role};
@@ -16,13 +15,13 @@ use signal_hook::iterator::Signals;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Where NBD clients look for a server.
-pub(super) const USUAL: &str = "127.0.0.1:10809";
+/// The default address of NBD servers.
+pub(super) const DEFAULT_ADDRESS: &str = "127.0.0.1:10809";
 
-/// Where clients or orders come in.
+/// A socket of clients or orders.
 const SOCKET: Role = Role::new("the socket", "--unix PATH");
 
-/// Serves until a signal, or until the client at stdin has left.
+/// Serves until a signal, or until the client at stdin disconnects.
 pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     let known = look_up(arguments)?;
     let buffers = arguments.clients.buffers()?;
@@ -30,9 +29,9 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     let stop = Stop::new().map_err(Failure::failed)?;
     let settings = Settings { tls, stop: Some(stop.clone()), ..Settings::default() };
     let listener = listener(arguments)?;
-    // At once: whoever sees where clients come in can give orders, which wait like the clients.
+    // Opened together with the clients' sockets: who sees those can give orders, which wait like clients.
     let orders = orders(arguments)?;
-    // Taken before anything is printed: nothing else may be written there.
+    // Taken before anything is printed: only the client may write to standard output.
     let client = if arguments.stdio { Some(listen::stdio()?) } else { None };
     let clock = Clock::new();
     let pace = arguments.drive.pace(|| transport_ns(clock)).map_err(Failure::failed)?;
@@ -61,11 +60,18 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     if arguments.drive.rt
         && let Err(error) = service.real_time()
     {
-        output::say(format_args!("warning: --rt is not to be had: {error}"));
+        output::say(format_args!("warning: cannot enable real-time scheduling (--rt): {error}"));
     }
-    // Whoever hears where may end it at once.
+    // Before the addresses are printed, since a signal may follow at once.
     stop_on_signals(&stop, &service)?;
-    tell(arguments, &known, &listener, &settings, pace, metrics.as_ref().map(http::Server::address));
+    print_addresses(
+        arguments,
+        &known,
+        &listener,
+        &settings,
+        pace,
+        metrics.as_ref().map(http::Server::address),
+    );
     let handle = service.handle().clone();
     let exports = service.exports().to_vec();
     let say_ended = |peer: &str, ended: lowtide_host::nbd::Ended| {
@@ -91,7 +97,7 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     end(&known, service.wait())
 }
 
-/// The drives that are wanted, before anything is made.
+/// Looks up the drives and checks their files, before anything is made.
 fn look_up(arguments: &ServeArguments) -> Result<Vec<Known>, Failure> {
     let several = arguments.devices.len() > 1;
     let mut all = Vec::<Known>::new();
@@ -105,20 +111,20 @@ fn look_up(arguments: &ServeArguments) -> Result<Vec<Known>, Failure> {
         let known = offer.look_up()?;
         if all.iter().any(|other| other.name == known.name) {
             let message = format!("two exports are called `{}`", known.name);
-            return Err(Failure::usage(message, "give one another name: NAME=DEVICE"));
+            return Err(Failure::usage(message, "rename one: NAME=DEVICE"));
         }
         all.push(known);
     }
     if several && arguments.record.is_some() {
         let help = "serve one drive, or begin with `lowtide drive record start SOCKET FILE --drive NAME`";
-        return Err(Failure::usage("`--record` beside several drives does not say which", help));
+        return Err(Failure::usage("`--record` records one drive, and several are served", help));
     }
-    for place in arguments.data.iter().filter(|place| *place != "memory") {
-        let (index, path) = whose(place, &all, several, "data")?;
+    for value in arguments.data.iter().filter(|value| *value != "memory") {
+        let (index, path) = drive_of(value, &all, several, "data")?;
         all[index].keep_data(Data::File(path));
     }
-    for place in &arguments.state {
-        let (index, path) = whose(place, &all, several, "state")?;
+    for value in &arguments.state {
+        let (index, path) = drive_of(value, &all, several, "state")?;
         all[index].keep_state(path);
     }
     let mut files = CommandFiles::default();
@@ -135,18 +141,18 @@ fn look_up(arguments: &ServeArguments) -> Result<Vec<Known>, Failure> {
     Ok(all)
 }
 
-/// Which drive `NAME=FILE` means, or `FILE` where there is one drive.
-fn whose(place: &str, all: &[Known], several: bool, key: &str) -> Result<(usize, PathBuf), Failure> {
-    let named = place.split_once('=').and_then(|(name, path)| {
+/// The index of the drive and the path in `NAME=FILE`, or in `FILE` if there is one drive.
+fn drive_of(value: &str, all: &[Known], several: bool, key: &str) -> Result<(usize, PathBuf), Failure> {
+    let named = value.split_once('=').and_then(|(name, path)| {
         all.iter().position(|known| known.name == name).map(|index| (index, PathBuf::from(path)))
     });
     if !several {
-        return Ok(named.unwrap_or((0, PathBuf::from(place))));
+        return Ok(named.unwrap_or((0, PathBuf::from(value))));
     }
     named.ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|known| known.name.as_str()).collect();
         Failure::usage(
-            format!("`--{key} {place}` does not say which of several drives it is for"),
+            format!("`--{key} {value}` names none of the drives"),
             format!("write `--{key} NAME=FILE`; the names are {}", names.join(", ")),
         )
     })
@@ -165,36 +171,36 @@ fn listener(arguments: &ServeArguments) -> Result<Listener, Failure> {
     if arguments.stdio {
         return Ok(listener);
     }
-    let mut places = listener.activated()?;
+    let mut sockets = listener.activated()?;
     if let Some(path) = &arguments.unix {
         listener.unix(path)?;
-        places += 1;
+        sockets += 1;
     }
     if let Some(address) = &arguments.tcp {
         listener.tcp(address)?;
-        places += 1;
+        sockets += 1;
     }
-    if places == 0 {
-        listener.tcp(USUAL)?;
+    if sockets == 0 {
+        listener.tcp(DEFAULT_ADDRESS)?;
     }
     Ok(listener)
 }
 
-/// Where orders are taken.
+/// The control socket.
 fn orders(arguments: &ServeArguments) -> Result<Option<Orders>, Failure> {
-    let beside = || arguments.unix.as_deref().map(super::control::beside);
-    let Some(path) = arguments.control.clone().or_else(beside) else { return Ok(None) };
-    let orders = Orders::at(&path).map_err(|why| {
+    let default = || arguments.unix.as_deref().map(super::control::control_socket);
+    let Some(path) = arguments.control.clone().or_else(default) else { return Ok(None) };
+    let orders = Orders::at(&path).map_err(|error| {
         Failure::usage(
-            format!("no orders can be taken at {}: {why}", path.display()),
-            "name another place with `--control PATH`",
+            format!("cannot take orders at {}: {error}", path.display()),
+            "name another path with `--control PATH`",
         )
     })?;
     Ok(Some(orders))
 }
 
-/// Says what is served where.
-fn tell(
+/// Prints the drives and the addresses.
+fn print_addresses(
     arguments: &ServeArguments,
     known: &[Known],
     listener: &Listener,
@@ -213,9 +219,9 @@ fn tell(
         ));
     }
     match pace {
-        Pace::NoDelay => output::say("answers come at once"),
+        Pace::NoDelay => output::say("requests complete at once"),
         Pace::RealTime { transport_ns } => output::say(format_args!(
-            "answers come when the model says so; {:.0} us of the way there and back are taken off",
+            "requests complete at the model's times, less {:.0} us for their transport",
             transport_ns as f64 / 1e3
         )),
     }
@@ -225,7 +231,7 @@ fn tell(
             None => output::say(format_args!("serving at {address:?}")),
         }
     }
-    // The path of a unix socket that lowtide made stands for the socket of orders beside it.
+    // The verbs of `drive` also accept the unix socket's path.
     if let Some(path) = arguments.control.as_ref().or(arguments.unix.as_ref()) {
         output::say(format_args!("counters: lowtide drive stat {}", path.display()));
     }
@@ -249,16 +255,15 @@ fn stop_on_signals(stop: &Stop, service: &Service) -> Result<(), Failure> {
                     handle.stop();
                     first = Some(Instant::now());
                 }
-                // Some programs signal a process and its group.
                 Some(first) if Instant::elapsed(&first) < ONCE || !AGAIN.contains(&signal) => {}
                 Some(_) => {
-                    output::say("given up: what was to be kept of the drives is not written");
+                    output::say("ended at once: the state of the drives is not written");
                     std::process::exit(i32::from(INTERRUPTED));
                 }
             }
         }
     });
-    // An order to shut down ends the loop; clients are then no longer waited for either.
+    // An order to shut down ends the loop. Then the listener ends, too.
     std::thread::spawn(move || {
         ends.ended();
         stopped.stop();
@@ -266,15 +271,15 @@ fn stop_on_signals(stop: &Stop, service: &Service) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Closes drives in order, and says what should be known of how they were served.
+/// Closes drives, and reports errors and the lateness of answers.
 pub(super) fn end(known: &[Known], drives: Vec<LiveDrive>) -> Result<u8, Failure> {
     let mut code = 0;
     for (known, mut drive) in known.iter().zip(drives) {
         if let Some(recorder) = drive.record(None)
             && let Err(error) = recorder.finish()
         {
-            output::say(format_args!("error: the recording of {} is not whole: {error}", drive.name()));
-            code = crate::failure::FAILED;
+            output::say(format_args!("error: the recording of {} is incomplete: {error}", drive.name()));
+            code = FAILED;
         }
         let stat = drive.stat(0);
         if let Some(late) = stat.lateness.filter(|late| late.count > 0) {
@@ -287,8 +292,8 @@ pub(super) fn end(known: &[Known], drives: Vec<LiveDrive>) -> Result<u8, Failure
             output::say(format_args!("warning: {}: {warning}", stat.name));
         }
         if let Err(error) = known.close(drive) {
-            output::say(format_args!("error: {} did not close in order: {error}", known.name));
-            code = crate::failure::FAILED;
+            output::say(format_args!("error: {} did not close cleanly: {error}", known.name));
+            code = FAILED;
         }
     }
     Ok(code)

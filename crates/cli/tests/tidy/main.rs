@@ -1,8 +1,8 @@
-//! Rules of the source tree that no compiler checks: dependencies between crates, what pure crates never
-//! touch, how every file begins, and that the documentation is complete.
+//! Rules of the source tree that no compiler checks: dependencies between crates and modules, purity, headers and length of
+//! files, and completeness of the documentation.
 //!
-//! Each rule is a function from text to complaints. The first test runs all rules over the tree; the tests in
-//! `rules` give each rule a text that breaks it. Not here: what rustfmt and clippy check.
+//! Each rule is a function from text to complaints. The first test applies all rules to the tree; the tests in `rules` give
+//! each rule a text that breaks it.
 
 mod order;
 mod reading;
@@ -12,24 +12,24 @@ use order::{BELOW_CLI, DIRECTIONS, MODULES, direction, module, without_direction
 use reading::{code, dependencies, has_word, without_tests};
 use std::path::{Path, PathBuf};
 
-/// The most lines that a source file may have.
+/// Maximum number of lines of a source file.
 const MOST_LINES: usize = 600;
 
-/// The most parameters of a device file that may be fitted to published numbers.
+/// Maximum number of parameters of a device file that are fitted to published numbers.
 const MOST_FITTED: usize = 4;
 
-/// Devices that have more fitted parameters, and how many: see docs/models/validation.md for why.
+/// Devices with more fitted parameters, and their numbers. docs/models/validation.md gives the reasons.
 const MORE_FITTED: [(&str, usize); 1] = [("intel-320-160gb.toml", 7)];
 
-/// The only file outside `host` that may hold `unsafe` code: one instruction that reads nothing.
+/// The only file outside `host` with `unsafe` code: one instruction that reads nothing.
 const PREFETCH: &str = "crates/device/src/flash/prefetch.rs";
-/// The native module of the Python package, a crate outside of the workspace.
+/// The Python package; its native module is a crate outside of the workspace.
 const PYTHON: &str = "python";
 
 /// Crates without I/O and without a clock.
 const PURE: [&str; 4] = ["core", "device", "engines", "logdisk"];
 
-/// Names that a pure crate does not use.
+/// Names that a pure crate must not use.
 const IMPURE: [&str; 12] = [
     "std::fs",
     "std::net",
@@ -60,7 +60,7 @@ const WRITERS: [&str; 11] = [
     ".persist(",
 ];
 
-/// The only module that writes files.
+/// The only module that creates or replaces files.
 const OUTPUT: &str = "crates/files/src/output/";
 
 /// Modules that open files to write them in place.
@@ -70,7 +70,7 @@ const IN_PLACE: [&str; 3] = [
     "crates/live/src/logdisk/place.rs",
 ];
 
-/// Calls that write a file in Python, and the modules that make them in a temporary folder.
+/// Calls that write a file in Python, and the modules that use them in a temporary folder.
 const PYTHON_WRITERS: [&str; 2] = ["write_text(", "write_bytes("];
 const TEMPORARY: [&str; 2] =
     ["python/package/lowtide/distributed/_into.py", "python/package/lowtide/distributed/_worker.py"];
@@ -85,7 +85,7 @@ fn the_tree_is_tidy() {
     for path in files(&root.join("crates"), "rs").into_iter().chain(native) {
         let name = shown(&path);
         let text = read(&path);
-        complaints.extend(header(&name, &text));
+        complaints.extend(header(&name, &text, "//! "));
         complaints.extend(length(&name, &text));
         complaints.extend(unfinished(&name, &text));
         let within = |crates: &[&str], part: &str| {
@@ -122,7 +122,7 @@ fn the_tree_is_tidy() {
     }
     for path in files(&root.join(PYTHON), "py") {
         let (name, text) = (shown(&path), read(&path));
-        complaints.extend(docstring(&name, &text));
+        complaints.extend(header(&name, &text, "\"\"\""));
         complaints.extend(python_writers(&name, &text));
         complaints.extend(length(&name, &text));
         complaints.extend(unfinished(&name, &text));
@@ -161,7 +161,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Every file below `folder` with that extension, in order, without build outputs and hidden folders.
+/// All files below `folder` with an extension, sorted, except in build outputs and hidden folders.
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -199,16 +199,10 @@ fn help(group: &str) -> String {
 
 // The rules.
 
-/// Every file begins with a doc comment that says what it is.
-fn header(name: &str, text: &str) -> Option<String> {
-    let what = "does not open with `//! …`: what it is, and what it leaves out";
-    (!text.starts_with("//! ")).then(|| format!("{name}: {what}"))
-}
-
-/// Every Python file begins with a docstring.
-fn docstring(name: &str, text: &str) -> Option<String> {
-    let what = "does not open with a docstring: what it is, and what it leaves out";
-    (!text.starts_with("\"\"\"")).then(|| format!("{name}: {what}"))
+/// Every file begins with documentation: `opening` is `//! ` in Rust and `"""` in Python.
+fn header(name: &str, text: &str, opening: &str) -> Option<String> {
+    let what = "does not open with documentation: what it is, and what it leaves out";
+    (!text.starts_with(opening)).then(|| format!("{name}: {what} (`{opening}`)"))
 }
 
 fn length(name: &str, text: &str) -> Option<String> {
@@ -236,7 +230,7 @@ fn impure(name: &str, text: &str) -> Vec<String> {
     named.map(|word| format!("{name}: `{word}` in a pure crate: the world comes in as arguments")).collect()
 }
 
-/// Only `lowtide_files::output` writes files that users name, because it knows what must not be overwritten.
+/// Only `lowtide_files::output` writes files that users name, because it protects stores, inputs and devices.
 fn writers(name: &str, text: &str) -> Vec<String> {
     let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
     if is_test || name.starts_with(OUTPUT) {

@@ -1,6 +1,4 @@
 //! Allowed dependencies: between crates, and between the modules of a crate.
-//!
-//! Not here: all other rules for a crate (`main`).
 
 use super::reading::{code, dependencies, without_tests};
 use std::path::Path;
@@ -30,7 +28,7 @@ pub const BELOW_STUDIES: &[&str] = &[
     "powercut",
 ];
 
-/// All crates below the two programs: the command line and the native module of the Python package.
+/// All crates below the command line and the native module of the Python package.
 pub const BELOW_CLI: &[&str] = &[
     "core", "device", "engines", "host", "oltp", "logdisk", "record", "files", "live", "lab", "report",
     "powercut", "studies",
@@ -127,11 +125,11 @@ pub const MODULES: [(&str, &[&str]); 14] = [
     ),
     ("powercut", &["factors keep kernel ledger show", "evidence simulated", "attached"]),
     ("studies", &["advise bench fit interleave validate", "adaptive", "failure", "ask"]),
-    ("cli", &["args say", "failure", "metrics output serve", "interrupt progress watch", "show", "command"]),
+    ("cli", &["args say", "failure", "metrics output serve", "interrupt progress", "watch", "show", "command"]),
 ];
 
-/// The one line whose modules may use each other: devices are made of devices, so the code that describes,
-/// builds and restores them needs all kinds.
+/// The only line whose modules may use each other. Devices are made of devices, so the code that describes, builds and
+/// restores them needs all kinds.
 pub const KNOW_EACH_OTHER: (&str, &str) =
     ("device", "array cache composite disk flash log spec state volume");
 
