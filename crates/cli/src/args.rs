@@ -64,7 +64,6 @@ const ENDING: &str = "\
 Also: bench (performance of lowtide), completions (for a shell), --version
 Exit codes: 0 ok, 1 failed, 2 bad input, 3 refused, 4 not steady, 5 regression";
 
-/// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run an experiment and report the results
@@ -130,7 +129,6 @@ pub struct ExperimentArguments {
     pub seed: u64,
 }
 
-/// Arguments of `plan`.
 #[derive(Debug, Args)]
 pub struct PlanArguments {
     #[command(flatten)]
@@ -150,7 +148,6 @@ pub struct CampaignArguments {
     pub store: PathBuf,
 }
 
-/// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
     #[command(flatten)]
@@ -163,11 +160,10 @@ pub struct ReportArguments {
     pub figures: Option<PathBuf>,
 }
 
-/// Arguments of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArguments {
-    /// Campaigns: NUMBER or NAME in the store, FILE:NUMBER in another store, FILE for the last campaign of another store, or
-    /// @NAME for a baseline; the others are compared with the first
+    /// Campaigns: NUMBER or NAME in the store, FILE:NUMBER in another store, FILE for the last campaign of another
+    /// store, or @NAME for a baseline; the others are compared with the first
     #[arg(required = true)]
     pub campaigns: Vec<String>,
     /// Compare the values of this factor in one campaign
@@ -182,8 +178,8 @@ pub struct CompareArguments {
     /// Also write the comparison as HTML
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Exit with code 5 if the 95 % interval of a ratio to the first campaign is beyond this limit, such as "throughput < 0.95"
-    /// or "latency_p99 > 110% overall" (may be given more than once)
+    /// Exit with code 5 if the 95 % interval of a ratio to the first campaign is beyond this limit, such as
+    /// "throughput < 0.95" or "latency_p99 > 110% overall" (may be given more than once)
     #[arg(long, value_name = "LIMIT")]
     pub fail_if: Vec<String>,
     /// Short for --fail-if "throughput < 1 - PERCENT", such as 5%; for databases, of new_orders
@@ -194,7 +190,6 @@ pub struct CompareArguments {
     pub unsettled: bool,
 }
 
-/// Arguments of `devices` and `experiments`.
 #[derive(Debug, Args)]
 pub struct CatalogueArguments {
     /// The verb; `None` lists.
@@ -202,7 +197,6 @@ pub struct CatalogueArguments {
     pub verb: Option<CatalogueVerb>,
 }
 
-/// Verbs of a catalogue.
 #[derive(Debug, Subcommand)]
 pub enum CatalogueVerb {
     /// List names and titles (the default)
@@ -214,7 +208,6 @@ pub enum CatalogueVerb {
     },
 }
 
-/// Arguments of `lifetime`.
 #[derive(Debug, Args)]
 #[command(after_help = "TBW = raw NAND × rated cycles ÷ (write amplification × wear levelling).\n\
     For a real drive: smartctl --json -a /dev/sdX > now.json, then --smart now.json")]
@@ -225,7 +218,8 @@ pub struct LifetimeArguments {
     /// Write rate of the host, such as 40MiB/s, 5TB/day or 0.5DWPD
     #[arg(long, value_name = "RATE", value_parser = rate, required_unless_present = "smart")]
     pub writes: Option<WriteRate>,
-    /// Counters of a real drive: JSON output of smartctl or nvme-cli (may be given more than once, for logs of one drive)
+    /// Counters of a real drive: JSON output of smartctl or nvme-cli (may be given more than once, for logs of one
+    /// drive)
     #[arg(long, value_name = "FILE")]
     pub smart: Vec<PathBuf>,
     /// Earlier counters of the same drive; the report covers the time since then
@@ -266,7 +260,6 @@ pub struct LifetimeArguments {
     pub format: Format,
 }
 
-/// Arguments of `cost`.
 #[derive(Debug, Args)]
 pub struct CostArguments {
     /// Campaigns: NUMBER or NAME in the store, or FILE:NUMBER in another store
@@ -289,7 +282,6 @@ pub struct CostArguments {
     pub format: Format,
 }
 
-/// Arguments of `validate`.
 #[derive(Debug, Args)]
 pub struct ValidateArguments {
     /// Studies, such as e06, or experiments with published numbers

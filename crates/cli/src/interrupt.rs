@@ -1,5 +1,5 @@
-//! Ctrl-C and all other signals that end a program by default: the first one ends the campaign cleanly, a second Ctrl-C ends
-//! the program at once.
+//! Ctrl-C and all other signals that end a program by default: the first one ends the campaign cleanly, a second
+//! Ctrl-C ends the program at once.
 //!
 //! # Not handled
 //! Signals of a fault of the program itself, such as SIGSEGV. SIGPIPE is an error of the write.
@@ -23,8 +23,8 @@ pub const ENDING: [i32; 12] = [
     SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXCPU, SIGXFSZ,
 ];
 
-/// Signals that end the program at once when repeated. The kernel may repeat others: SIGXCPU comes every second after the
-/// limit of processor time.
+/// Signals that end the program at once when repeated. The kernel may repeat others: SIGXCPU comes every second after
+/// the limit of processor time.
 pub const AGAIN: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 /// Returns a flag that the first signal sets.

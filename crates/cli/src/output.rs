@@ -1,5 +1,5 @@
-//! Printing of results to standard output, and the roles of output files in errors. [`lowtide_files::output`] writes the
-//! files.
+//! Printing of results to standard output, and the roles of output files in errors. [`lowtide_files::output`] writes
+//! the files.
 
 use crate::args::Format;
 use crate::failure::Failure;

@@ -1,5 +1,5 @@
-//! The displays of a running campaign: progress bars (`progress`) or the live view (`watch`) on the terminal, and a page for a
-//! browser (`serve`).
+//! The displays of a running campaign: progress bars (`progress`) or the live view (`watch`) on the terminal, and a
+//! page for a browser (`serve`).
 
 use crate::args::RunArguments;
 use crate::failure::Failure;

@@ -1,8 +1,8 @@
-//! The live view of `run --watch`: the running cell's throughput, latency and preliminary verdict, the remaining time, and the
-//! results of the cells that ended.
+//! The live view of `run --watch`: the running cell's throughput, latency and preliminary verdict, the remaining
+//! time, and the results of the cells that ended.
 //!
-//! A thread draws it four times a second on standard error, on the alternate screen of the terminal. The terminal is restored
-//! at the end, on Ctrl-C and on a panic. `draw` has the layout.
+//! A thread draws it four times a second on standard error, on the alternate screen of the terminal. The terminal is
+//! restored at the end, on Ctrl-C and on a panic. `draw` has the layout.
 
 mod draw;
 mod state;
@@ -97,7 +97,9 @@ fn close() {
 }
 
 fn keep_drawing(state: &Mutex<State>, ended: &AtomicBool, interrupt: &AtomicBool) {
-    let Ok(mut screen) = Terminal::new(CrosstermBackend::new(std::io::stderr())) else { return close() };
+    let Ok(mut screen) = Terminal::new(CrosstermBackend::new(std::io::stderr())) else {
+        return close();
+    };
     while !ended.load(Ordering::Relaxed) && !interrupt.load(Ordering::Relaxed) {
         let state = state.lock().expect(UNPOISONED).clone();
         if screen.draw(|frame| draw(frame, &state)).is_err() {

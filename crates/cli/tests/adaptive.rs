@@ -1,5 +1,5 @@
-//! `lowtide run --adaptive`: the curve from few sizes is as close to that of all sizes as requested, depends only on the
-//! seed, and resumes after an interruption.
+//! `lowtide run --adaptive`: the curve from few sizes is as close to that of all sizes as requested, depends only on
+//! the seed, and resumes after an interruption.
 //!
 //! The tests in `crates/studies/src/adaptive/tests.rs` cover curves without a drive.
 

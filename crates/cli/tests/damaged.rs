@@ -1,5 +1,5 @@
-//! A store with one histogram that does not decode: commands name and omit its cell, and a resumed run measures the cell
-//! again.
+//! A store with one histogram that does not decode: commands name and omit its cell, and a resumed run measures the
+//! cell again.
 
 mod common;
 

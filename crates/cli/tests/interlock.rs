@@ -1,7 +1,8 @@
 //! Block devices in use: lowtide refuses each with exit code 3 and changes no byte, even with the serial number and
 //! `--force-signature`. Tested for a campaign and, for every fourth way of use, for `logdisk format`.
 //!
-//! The ways of use are in `crates/host/tests/common/ways.rs`. `LOWTIDE_WAY=TEXT` selects those with TEXT in their names.
+//! The ways of use are in `crates/host/tests/common/ways.rs`. `LOWTIDE_WAY=TEXT` selects those with TEXT in their
+//! names.
 #![allow(clippy::print_stdout)]
 
 mod common;

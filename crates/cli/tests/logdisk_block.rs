@@ -1,8 +1,8 @@
 //! Log disks on block devices, and attached as block devices: protection of existing data and of devices in use, and
 //! recovery after a killed server and after a power cut below.
 //!
-//! Without loop devices or FUSE a test is skipped; with `LOWTIDE_REQUIRE_REAL=1` it fails. `logdisk_power` tests databases
-//! on log disks.
+//! Without loop devices or FUSE a test is skipped; with `LOWTIDE_REQUIRE_REAL=1` it fails. `logdisk_power` tests
+//! databases on log disks.
 
 mod common;
 

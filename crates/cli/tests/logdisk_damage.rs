@@ -1,5 +1,5 @@
-//! A log disk whose flushed end is damaged after a kill: the reports of `check`, `scrub`, `stat` and `repair`, and its state
-//! after the repair.
+//! A log disk whose flushed end is damaged after a kill: the reports of `check`, `scrub`, `stat` and `repair`, and
+//! its state after the repair.
 
 mod common;
 
@@ -24,8 +24,8 @@ fn block_of(lba: u32, value: u8) -> [u8; BLOCK] {
     block
 }
 
-/// Formats a log disk, writes its first `blocks` blocks twice, each time with a flush, and leaves it without closing it;
-/// returns the offsets of the newest data of the first and the last block.
+/// Formats a log disk, writes its first `blocks` blocks twice, each time with a flush, and leaves it without closing
+/// it; returns the offsets of the newest data of the first and the last block.
 fn killed(lab: &Lab, blocks: u32) -> (u64, u64) {
     lab.ok("logdisk format disk.log --size 64MiB --segment 1MiB");
     let mut disk = open(lab).expect("opened");

@@ -1,8 +1,8 @@
-//! Campaigns on databases: each engine, and failures of servers, disks and lowtide itself. The error names the cause, measured
-//! rows are kept, and no process, file or mount is left behind.
+//! Campaigns on databases: each engine, and failures of servers, disks and lowtide itself. The error names the cause,
+//! measured rows are kept, and no process, file or mount is left behind.
 //!
-//! If a server is missing, its test is skipped; with `LOWTIDE_REQUIRE_REAL=1` it fails. No number depends on the speed of
-//! the machine.
+//! If a server is missing, its test is skipped; with `LOWTIDE_REQUIRE_REAL=1` it fails. No number depends on the
+//! speed of the machine.
 
 #[path = "common/attached.rs"]
 mod attached;
@@ -285,8 +285,8 @@ impl SharedMemory {
 }
 
 /// Symptom: each killed run on PostgreSQL left a System V segment and two files in /dev/shm for ever. Cause: only its
-/// directories were removed, and a server that never starts again does not remove its memory. Fix: the directories hold a
-/// note of the memory.
+/// directories were removed, and a server that never starts again does not remove its memory. Fix: the directories
+/// hold a note of the memory.
 #[test]
 fn shared_memory_of_a_killed_server_is_removed_with_its_directory() {
     if !is_installed("postgresql") {
@@ -305,8 +305,8 @@ fn shared_memory_of_a_killed_server_is_removed_with_its_directory() {
     mapped.assert_removed();
 }
 
-/// Symptom: lowtide waited for a frozen server, and ended only when it was killed. Cause: an interrupt cut the connections
-/// of terminals, but not the one for queries, and servers had an hour to shut down. Fix: the watchdog.
+/// Symptom: lowtide waited for a frozen server, and ended only when it was killed. Cause: an interrupt cut the
+/// connections of terminals, but not the one for queries, and servers had an hour to shut down. Fix: the watchdog.
 #[test]
 fn a_frozen_server_does_not_delay_ctrl_c() {
     for engine in ["mariadb", "postgresql"].into_iter().filter(|engine| is_installed(engine)) {
@@ -350,8 +350,8 @@ fn ctrl_c_ends_servers_and_the_campaign_resumes() {
 }
 
 /// Symptom: each run left an empty directory in `log-directory`, a killed run left its log for ever, and a mistyped
-/// `log-directory` was made. Cause: only the logs in it were removed, and its whole path was made. Fix: lowtide makes and
-/// removes its own directory in one that has to exist.
+/// `log-directory` was made. Cause: only the logs in it were removed, and its whole path was made. Fix: lowtide makes
+/// and removes its own directory in one that has to exist.
 #[test]
 fn a_directory_for_logs_is_left_as_it_was_and_never_made() {
     let bench = Bench::with(&format!("{QUICK}log-directory = 'logs'\n").replace("'3s'", "'1s'"));

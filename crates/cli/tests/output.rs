@@ -240,7 +240,9 @@ fn is_well_formed(xml: &str) -> bool {
     let mut rest = xml;
     while let Some(at) = rest.find('<') {
         let (text, tag) = rest.split_at(at);
-        let Some(end) = tag.find('>') else { return false };
+        let Some(end) = tag.find('>') else {
+            return false;
+        };
         let inside = &tag[1..end];
         rest = &tag[end + 1..];
         let escaped = |entity: &str| {

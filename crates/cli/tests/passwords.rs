@@ -15,7 +15,8 @@ warehouses = 1
 duration = "1min"
 "#;
 
-/// Runs a command, and asserts that neither its output nor a file it leaves contains the password; returns its exit code.
+/// Runs a command, and asserts that neither its output nor a file it leaves contains the password; returns its exit
+/// code.
 fn hidden(lab: &Lab, arguments: &str) -> Option<i32> {
     let (code, out, err) = told(&lab.run(arguments));
     for text in [&out, &err] {

@@ -1,5 +1,5 @@
-//! Rounds, bursts and preconditions. The tests of the SNIA specification end with the round that its rule, computed here
-//! from the exported rows, gives. `resume.rs` tests resuming rounds.
+//! Rounds, bursts and preconditions. The tests of the SNIA specification end with the round that its rule, computed
+//! here from the exported rows, gives. `resume.rs` tests resuming rounds.
 
 mod common;
 
@@ -13,21 +13,13 @@ fn number(row: &Row, key: &str) -> f64 {
     row[key].parse().unwrap_or_else(|_| panic!("{key}: {}", row[key]))
 }
 
-struct Rows(Vec<Row>);
-
-impl Rows {
-    fn of(csv: &str) -> Rows {
-        Rows(common::rows(csv))
+/// `value(rows)` of each round of the cells that `wanted` selects, in order.
+fn by_round(rows: &[Row], wanted: impl Fn(&Row) -> bool, value: impl Fn(&[&Row]) -> f64) -> Vec<f64> {
+    let mut rounds: BTreeMap<u32, Vec<&Row>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| wanted(row)) {
+        rounds.entry(row["repetition"].parse().expect("a number")).or_default().push(row);
     }
-
-    /// `value(rows)` of each round of the cells that `wanted` selects, in order.
-    fn by_round(&self, wanted: impl Fn(&Row) -> bool, value: impl Fn(&[&Row]) -> f64) -> Vec<f64> {
-        let mut rounds: BTreeMap<u32, Vec<&Row>> = BTreeMap::new();
-        for row in self.0.iter().filter(|row| wanted(row)) {
-            rounds.entry(row["repetition"].parse().expect("a number")).or_default().push(row);
-        }
-        rounds.values().map(|rows| value(rows)).collect()
-    }
+    rounds.values().map(|rows| value(rows)).collect()
 }
 
 fn seconds(row: &Row) -> f64 {
@@ -56,11 +48,12 @@ fn steady_after(rounds: &[f64]) -> Option<usize> {
     })
 }
 
-/// Runs an experiment of the catalogue with `--require-steady`; returns its exported rows, its report and the exit code.
-fn run(lab: &Lab, name: &str, scale: &str) -> (Rows, String, Option<i32>) {
+/// Runs an experiment of the catalogue with `--require-steady`; returns its exported rows, its report and the exit
+/// code.
+fn run(lab: &Lab, name: &str, scale: &str) -> (Vec<Row>, String, Option<i32>) {
     let output = lab.run(&format!("run {name} --scale {scale} --require-steady --store {name}.db"));
     let (code, text, _) = common::told(&output);
-    (Rows::of(&lab.ok(&format!("store export --store {name}.db"))), text, code)
+    (common::rows(&lab.ok(&format!("store export --store {name}.db"))), text, code)
 }
 
 /// Asserts that at most `most` rounds ended as the rule requires, and that the report and the exit code agree.
@@ -83,7 +76,7 @@ fn ends_where_the_rule_says(name: &str, tracked: &[f64], most: usize, text: &str
 fn the_iops_test_ends_where_the_rule_says() {
     let lab = Lab::new();
     let (rows, text, code) = run(&lab, "snia-iops", "1/64");
-    let of = |mix: &str, block: &str| rows.by_round(|row| row["mix"] == mix && row["block"] == block, iops);
+    let of = |mix: &str, block: &str| by_round(&rows, |row| row["mix"] == mix && row["block"] == block, iops);
     let tracked = of("0", "4KiB");
     ends_where_the_rule_says("snia-iops", &tracked, 25, &text, code);
     // The matrix holds the mean over the window.
@@ -116,7 +109,7 @@ fn the_latency_test_ends_where_the_rule_says() {
             sum(&|row| waited(row, "reads") + waited(row, "writes"))
                 / sum(&|row| number(row, "reads") + number(row, "writes"))
         };
-        let tracked = rows.by_round(|row| row["mix"] == "0" && row["block"] == "4KiB", mean);
+        let tracked = by_round(&rows, |row| row["mix"] == "0" && row["block"] == "4KiB", mean);
         ends_where_the_rule_says("snia-latency", &tracked, 25, &text, code);
         lab.remove("snia-latency.db");
     }
@@ -127,15 +120,15 @@ fn the_composite_test_has_its_sizes_and_ends_where_the_rule_says() {
     let lab = Lab::new();
     let (rows, _, code) = run(&lab, "snia-enterprise-composite", "1/64");
     let full = |row: &Row| row["threads"] == "32" && row["depth"] == "32";
-    let tracked = rows.by_round(|row| row["step"] == "intensity" && full(row), iops);
-    let saturated = rows.by_round(|row| row["step"] == "saturation" && row["start_ns"] == "0", iops);
+    let tracked = by_round(&rows, |row| row["step"] == "intensity" && full(row), iops);
+    let saturated = by_round(&rows, |row| row["step"] == "saturation" && row["start_ns"] == "0", iops);
     let ends = [&saturated, &tracked].map(|rounds| {
         let end = steady_after(rounds);
         assert_eq!(rounds.len(), end.unwrap_or(25), "{rounds:?}");
         end
     });
     assert_eq!(code, Some(if ends.contains(&None) { 4 } else { 0 }), "{ends:?}");
-    let sum = |key: &str| rows.0.iter().map(|row| number(row, key)).sum::<f64>();
+    let sum = |key: &str| rows.iter().map(|row| number(row, key)).sum::<f64>();
     let (reads, writes) = (sum("reads"), sum("writes"));
     assert!(reads + writes > 1e6, "{reads} reads and {writes} writes");
     assert!((reads / (reads + writes) - 0.4).abs() < 0.005, "{reads} reads and {writes} writes");
@@ -158,7 +151,7 @@ fn write_saturation_ends_where_the_rule_says_of_the_first_minutes() {
     let lab = Lab::new();
     let (rows, text, code) = run(&lab, "snia-write-saturation", "1/32");
     let first_minute_ns = 60e9 / 32.0;
-    let tracked = rows.by_round(|row| number(row, "start_ns") < first_minute_ns, iops);
+    let tracked = by_round(&rows, |row| number(row, "start_ns") < first_minute_ns, iops);
     ends_where_the_rule_says("snia-write-saturation", &tracked, 48, &text, code);
     // The first round is on a fresh drive.
     assert!(tracked[0] > 3.0 * tracked[tracked.len() - 1], "{tracked:?}");
@@ -203,8 +196,8 @@ fn bursts_are_intervals_and_pauses_bring_speed_back() {
     let lab = Lab::with(&[("bursts.toml", BURSTS)]);
     lab.ok("run ./bursts.toml --scale 1/32");
     let (csv, export) = lab.exports("lowtide.db");
-    let rows = Rows::of(&csv);
-    let of = |step: &str| -> Vec<&Row> { rows.0.iter().filter(|row| row["step"] == step).collect() };
+    let rows = common::rows(&csv);
+    let of = |step: &str| -> Vec<&Row> { rows.iter().filter(|row| row["step"] == step).collect() };
     // A minute under load: bursts of 5 s with pauses, intervals of 30 s without.
     assert_eq!([of("pauses").len(), of("none").len()], [12, 2]);
     let ends: Vec<f64> = of("pauses").iter().map(|row| number(row, "end_ns")).collect();
@@ -240,9 +233,9 @@ fn rounds_and_bursts_run_on_files_of_the_host() {
     lab.write("files.toml", text);
     let says = ["after 5 rounds", "2 × the active range", "which files do not have: not done"];
     lab.prints("run ./files.toml --format json", &says);
-    let rows = Rows::of(&lab.exports("lowtide.db").0);
+    let rows = common::rows(&lab.exports("lowtide.db").0);
     let starts: Vec<f64> =
-        (rows.0.iter().filter(|row| row["step"] == "pauses")).map(|row| number(row, "start_ns")).collect();
+        (rows.iter().filter(|row| row["step"] == "pauses")).map(|row| number(row, "start_ns")).collect();
     assert!(starts.len() >= 2 && starts.is_sorted(), "{starts:?}");
     assert_eq!(common::names(&lab.path("data")), Vec::<String>::new(), "the files are removed");
 }

@@ -1,5 +1,5 @@
-//! `run --serve` and `drive serve --metrics`: pages over HTTP for well-behaved and for hostile clients. Clients do the same
-//! in every run, and no test asserts a speed: waits have limits of a minute.
+//! `run --serve` and `drive serve --metrics`: pages over HTTP for well-behaved and for hostile clients. Clients do
+//! the same in every run, and no test asserts a speed: waits have limits of a minute.
 
 mod common;
 
@@ -91,7 +91,8 @@ impl Served {
         (lab, served)
     }
 
-    /// Starts a run of `experiment` with a limit of descriptors, with `more` and, unless `more` has `--serve`, `--serve 0`.
+    /// Starts a run of `experiment` with a limit of descriptors, with `more` and, unless `more` has `--serve`,
+    /// `--serve 0`.
     fn start(lab: &Lab, experiment: &str, descriptors: usize, more: &[&str]) -> Served {
         let mut run = vec!["run", experiment, "--scale", "1/256", "--jobs", "1"];
         if !more.contains(&"--serve") {

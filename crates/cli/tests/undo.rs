@@ -1,5 +1,5 @@
-//! Changes of a campaign to a block device other than its data (mounts, schedulers, signatures) are undone: at the end, on
-//! Ctrl-C in every phase, and by the next run after a kill. The devices are loop devices.
+//! Changes of a campaign to a block device other than its data (mounts, schedulers, signatures) are undone: at the
+//! end, on Ctrl-C in every phase, and by the next run after a kill. The devices are loop devices.
 
 mod common;
 

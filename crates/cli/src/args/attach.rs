@@ -6,7 +6,6 @@ use clap::Args;
 use lowtide_core::Filesystem;
 use std::path::PathBuf;
 
-/// Arguments of `attach`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Needs root, FUSE and loop devices. The drive is the file /run/lowtide/attached/NAME/disk, \
@@ -62,7 +61,6 @@ pub struct AttachArguments {
     pub server: Option<String>,
 }
 
-/// Arguments of `detach`.
 #[derive(Debug, Args)]
 pub struct DetachArguments {
     /// The drive: its name, block device or mount point

@@ -10,7 +10,6 @@ use lowtide_host::engine::EngineChoice;
 use lowtide_studies::ask::scale;
 use std::path::PathBuf;
 
-/// Arguments of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
     #[command(subcommand)]
@@ -20,7 +19,6 @@ pub struct BenchArguments {
     pub format: PlainFormat,
 }
 
-/// The benchmarks.
 #[derive(Debug, Subcommand)]
 pub enum BenchVerb {
     /// Measure the simulator: simulated host writes per second of processor time (uniform 4 KiB overwrites of a 160 GiB

@@ -6,7 +6,6 @@ use super::live::{
 use super::{AttachArguments, DetachArguments};
 use clap::Subcommand;
 
-/// Verbs of a live drive.
 #[derive(Debug, Subcommand)]
 pub enum DriveVerb {
     /// Serve simulated drives to NBD clients

@@ -3,6 +3,7 @@
 use super::{PlainFormat, factor, scale, share, size};
 use clap::{Args, Subcommand, ValueEnum};
 use lowtide_core::{Bytes, Nanos, Seed};
+use lowtide_device::fault::{EndOfLife, Errors};
 use lowtide_device::power::CacheKind;
 use lowtide_host::HostError;
 use lowtide_host::http::Hosts;
@@ -12,7 +13,6 @@ use lowtide_live::{Offer, Pace};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Arguments of `serve`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without --unix, --tcp, --stdio or systemd sockets, the server listens at 127.0.0.1:10809.\n\
@@ -51,7 +51,8 @@ pub struct ServeArguments {
     /// Serve counters for Prometheus at http://ADDRESS/metrics; a port alone means 127.0.0.1:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = super::address)]
     pub metrics: Option<SocketAddr>,
-    /// With --metrics: also answer requests for this host name or address, in addition to localhost and the machine's own
+    /// With --metrics: also answer requests for this host name or address, in addition to localhost and the machine's
+    /// own
     #[arg(long, value_name = "HOST", requires = "metrics", value_parser = Hosts::parse)]
     pub accept_host: Vec<Host>,
     /// Record every request into a new file from the start; see `lowtide drive record`
@@ -131,8 +132,8 @@ impl DriveArguments {
         }
     }
 
-    /// The pace of the drive. `transport_ns` measures the time of a request outside the model, in nanoseconds; it is called
-    /// only in real time.
+    /// The pace of the drive. `transport_ns` measures the time of a request outside the model, in nanoseconds; it is
+    /// called only in real time.
     ///
     /// # Errors
     /// The error of `transport_ns`.
@@ -166,7 +167,6 @@ pub struct ServerArguments {
     pub drive: Option<String>,
 }
 
-/// Arguments of `stat`.
 #[derive(Debug, Args)]
 pub struct StatArguments {
     #[command(flatten)]
@@ -179,7 +179,6 @@ pub struct StatArguments {
     pub format: PlainFormat,
 }
 
-/// Arguments of `powercut`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Flushed data and writes with forced unit access survive. The server's seed decides whether \
@@ -197,7 +196,6 @@ pub struct CutArguments {
     pub stay_off: bool,
 }
 
-/// Arguments of `fail`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("slowness").multiple(true))]
 #[command(after_help = "Each call replaces all faults of the drive. A call without options removes them.")]
@@ -205,11 +203,11 @@ pub struct FailArguments {
     #[command(flatten)]
     pub server: ServerArguments,
     /// Fail reads of a range, or a share of them: `all`, `10GiB..11GiB`, `1%`, `0..1GiB@50%`
-    #[arg(long, value_name = "RANGE[@SHARE]")]
-    pub read_errors: Option<String>,
+    #[arg(long, value_name = "RANGE[@SHARE]", value_parser = errors)]
+    pub read_errors: Option<Errors>,
     /// Fail writes: RANGE[@SHARE] as for --read-errors
-    #[arg(long, value_name = "RANGE[@SHARE]")]
-    pub write_errors: Option<String>,
+    #[arg(long, value_name = "RANGE[@SHARE]", value_parser = errors)]
+    pub write_errors: Option<Errors>,
     /// Multiply the time of requests by this factor
     #[arg(long, value_parser = factor, value_name = "FACTOR", group = "slowness")]
     pub slow: Option<f64>,
@@ -223,11 +221,10 @@ pub struct FailArguments {
     #[arg(long = "for", value_name = "TIME", requires = "slowness")]
     pub span: Option<Nanos>,
     /// Refuse writes: `now`, or after this mean number of erase cycles per block
-    #[arg(long, value_name = "now|CYCLES")]
-    pub end_of_life: Option<String>,
+    #[arg(long, value_name = "now|CYCLES", value_parser = end_of_life)]
+    pub end_of_life: Option<EndOfLife>,
 }
 
-/// Arguments of `record`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The file is a trace: `lowtide run replay --set workload.trace=FILE --target device:NAME` \
@@ -238,7 +235,6 @@ pub struct RecordArguments {
     pub verb: RecordVerb,
 }
 
-/// Verbs of a recording.
 #[derive(Debug, Subcommand)]
 pub enum RecordVerb {
     /// Record every request into a new file
@@ -255,20 +251,27 @@ pub enum RecordVerb {
     },
 }
 
-/// Parses `RANGE[@SHARE]` of `drive fail`.
-pub fn errors(text: &str) -> Result<lowtide_device::fault::Errors, String> {
+/// Parses `now|CYCLES`.
+fn end_of_life(text: &str) -> Result<EndOfLife, String> {
+    if text == "now" {
+        return Ok(EndOfLife::Now);
+    }
+    let cycles = text.parse().map_err(|_| "write `now` or a number of erase cycles".to_owned())?;
+    Ok(EndOfLife::Worn { cycles })
+}
+
+/// Parses `RANGE[@SHARE]`.
+fn errors(text: &str) -> Result<Errors, String> {
     let wrong = || {
-        format!(
-            "`{text}` is no range of requests: write `all`, a range such as `10GiB..11GiB`, a share such as `1%`, or a range \
-             and a share such as `0..1GiB@50%`"
-        )
+        "write `all`, a range such as `10GiB..11GiB`, a share such as `1%`, or both such as `0..1GiB@50%`"
+            .to_owned()
     };
     let (range, part) = match text.split_once('@') {
         Some((range, part)) => (range, Some(part)),
         None if text.ends_with('%') => ("all", Some(text)),
         None => (text, None),
     };
-    let mut errors = lowtide_device::fault::Errors::default();
+    let mut errors = Errors::default();
     if let Some(part) = part {
         errors.share = share(part).map_err(|_| wrong())?;
     }
@@ -284,7 +287,6 @@ pub fn errors(text: &str) -> Result<lowtide_device::fault::Errors, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowtide_device::fault::Errors;
 
     #[test]
     fn ranges_and_shares_parse() {

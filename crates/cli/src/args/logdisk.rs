@@ -7,14 +7,12 @@ use clap::{Args, Subcommand};
 use lowtide_core::{Bytes, Filesystem};
 use std::path::PathBuf;
 
-/// Arguments of `logdisk`.
 #[derive(Debug, Args)]
 pub struct LogdiskArguments {
     #[command(subcommand)]
     pub verb: LogdiskVerb,
 }
 
-/// Verbs of a log disk.
 #[derive(Debug, Subcommand)]
 pub enum LogdiskVerb {
     /// Create a log disk in a file or on a block device
@@ -45,29 +43,11 @@ pub enum LogdiskVerb {
     Attach(LogdiskAttachArguments),
     /// Show the fill of a log disk and whether it was closed cleanly; while it is served or attached, also its
     /// activity since it was opened
-    Stat {
-        /// The file or block device, or the name of an attached log disk
-        target: PathBuf,
-        /// Output format
-        #[arg(long, default_value = "table")]
-        format: PlainFormat,
-    },
+    Stat(TargetArguments),
     /// Check the consistency of a log disk without writing to it
-    Check {
-        /// The file or block device
-        target: PathBuf,
-        /// Output format
-        #[arg(long, default_value = "table")]
-        format: PlainFormat,
-    },
+    Check(TargetArguments),
     /// Check the consistency of a log disk and the checksum of every block, without writing to it
-    Scrub {
-        /// The file or block device
-        target: PathBuf,
-        /// Output format
-        #[arg(long, default_value = "table")]
-        format: PlainFormat,
-    },
+    Scrub(TargetArguments),
     /// Repair a log disk whose flushed end is damaged, and report the number of lost blocks
     #[command(
         after_help = "Reads of a block that is known to be lost fail until the block is written again. \
@@ -106,7 +86,15 @@ pub enum LogdiskVerb {
     },
 }
 
-/// Arguments of `logdisk format`.
+#[derive(Debug, Args)]
+pub struct TargetArguments {
+    /// The file or block device; for `stat`, also the name of an attached log disk
+    pub target: PathBuf,
+    /// Output format
+    #[arg(long, default_value = "table")]
+    pub format: PlainFormat,
+}
+
 #[derive(Debug, Args)]
 pub struct LogdiskFormatArguments {
     /// The file or block device
@@ -132,7 +120,6 @@ pub struct LogdiskFormatArguments {
     pub force_signature: bool,
 }
 
-/// Arguments of `logdisk attach`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Needs root, FUSE and loop devices, as `lowtide drive attach` does. `lowtide drive attach \

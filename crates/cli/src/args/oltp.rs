@@ -8,7 +8,6 @@ use lowtide_engines::{Durability, Engine, Settings};
 use lowtide_oltp::bench::Asked;
 use std::path::PathBuf;
 
-/// Arguments of `bench oltp`.
 #[derive(Debug, Args)]
 pub struct OltpBenchArguments {
     /// The database; a server is started and stopped automatically

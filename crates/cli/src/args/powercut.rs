@@ -9,14 +9,12 @@ use lowtide_powercut::{FILESYSTEMS, Journal};
 use lowtide_studies::ask::scale;
 use std::path::PathBuf;
 
-/// Verbs of `powercut`.
 #[derive(Debug, Subcommand)]
 pub enum PowercutVerb {
     /// Run databases through power cuts, and count lost transactions
     Oltp(PowercutOltpArguments),
 }
 
-/// Arguments of `powercut oltp`.
 #[derive(Debug, Args)]
 #[command(after_help = "Each combination of the comma-separated values is one row.\n\
     SQLite on the simulated filesystem runs in virtual time inside this process. It needs no root, and the \
@@ -66,14 +64,12 @@ pub struct PowercutOltpArguments {
     pub format: RowsFormat,
 }
 
-/// A switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnOff {
     On,
     Off,
 }
 
-/// Format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RowsFormat {
     /// Text for a terminal

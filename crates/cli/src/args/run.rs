@@ -10,7 +10,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! Verbs without their group, and suggestions for mistyped verbs.
 //!
-//! Older versions had no groups: `lowtide serve` still means `lowtide drive serve`, so that scripts keep working. Help and
-//! completion list only the verbs with their group.
+//! Older versions had no groups: `lowtide serve` still means `lowtide drive serve`, so that scripts keep working.
+//! Help and completion list only the verbs with their group.
 
 use super::Arguments;
 use clap::error::{ContextKind, ContextValue};
@@ -50,7 +50,9 @@ fn grouped(mut words: Vec<OsString>) -> Vec<OsString> {
 
 /// Adds the nearest verb of all groups to an error about an unknown verb.
 fn with_nearest(mut error: clap::Error, words: &[OsString]) -> clap::Error {
-    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
     let plain = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
     let group: Vec<String> = plain.take_while(|word| word != given).collect();
     if let Some(verb) = nearest_verb(given, &group) {

@@ -7,7 +7,6 @@ use lowtide_lab::import::Kind;
 use lowtide_studies::ask::quoted;
 use std::path::PathBuf;
 
-/// Verbs of a store.
 #[derive(Debug, Subcommand)]
 pub enum StoreVerb {
     /// List campaigns, or show the report of one
@@ -22,7 +21,6 @@ pub enum StoreVerb {
     Baseline(BaselineArguments),
 }
 
-/// Arguments of `show`.
 #[derive(Debug, Args)]
 pub struct ShowArguments {
     #[command(flatten)]
@@ -32,14 +30,12 @@ pub struct ShowArguments {
     pub format: Format,
 }
 
-/// Arguments of `baseline`.
 #[derive(Debug, Args)]
 pub struct BaselineArguments {
     #[command(subcommand)]
     pub verb: BaselineVerb,
 }
 
-/// Verbs of baselines.
 #[derive(Debug, Subcommand)]
 pub enum BaselineVerb {
     /// Name a campaign as a baseline: `lowtide compare` accepts it as @NAME
@@ -75,7 +71,6 @@ pub enum BaselineVerb {
     },
 }
 
-/// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArguments {
     #[command(flatten)]
@@ -94,7 +89,6 @@ pub struct ExportArguments {
     pub output: Option<PathBuf>,
 }
 
-/// Format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RawFormat {
     /// CSV with one row per interval
@@ -107,7 +101,6 @@ pub enum RawFormat {
     Fio,
 }
 
-/// Arguments of `import`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "All files become one campaign. Accepted: output of fio --output-format=json or json+, \
@@ -136,7 +129,6 @@ pub struct ImportArguments {
     pub format: Format,
 }
 
-/// Arguments of `merge`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Campaigns with the same experiment, device, seed and scale are merged unless a cell was \

@@ -1,5 +1,5 @@
-//! `lowtide advise`: chooses a device, its fill and the memory for a load. `lowtide_studies::advise` has the trials and the
-//! choice.
+//! `lowtide advise`: chooses a device, its fill and the memory for a load. `lowtide_studies::advise` has the trials
+//! and the choice.
 
 use crate::args::{AdviseArguments, Format};
 use crate::failure::{FAILED, Failure};

@@ -51,7 +51,9 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
 fn check_answers(name: &str) -> Result<(), Failure> {
     let question = Question { drive: None, order: Order::Stat };
     // Reattaching itself reports a server that does not answer.
-    let Ok(report) = control::ask(&attach::control_of(name)?, &question) else { return Ok(()) };
+    let Ok(report) = control::ask(&attach::control_of(name)?, &question) else {
+        return Ok(());
+    };
     let (reason, verb) = match report.stats.first().map(|stat| stat.power) {
         Some(Power::Paused) => ("it is paused", "resume"),
         Some(Power::Off) => ("its power is off", "power-on"),
@@ -119,7 +121,9 @@ fn serve(arguments: &AttachArguments, known: &Known) -> Result<u8, Failure> {
     let DriveArguments { no_delay, rt, .. } = arguments.drive;
     let how = Serving { no_delay, at_once_first: arguments.at_once_first, real_time: rt };
     let say = |text: std::fmt::Arguments<'_>| output::say(text);
-    let Some(Served { drives, ended }) = attached::serve(known, how, say)? else { return Ok(FAILED) };
+    let Some(Served { drives, ended }) = attached::serve(known, how, say)? else {
+        return Ok(FAILED);
+    };
     let code = super::serve::end(std::slice::from_ref(known), drives)?;
     ended?;
     Ok(code)
@@ -159,7 +163,9 @@ pub fn server_of(offer: &Offer) -> std::io::Result<Command> {
 
 /// A name of letters, digits, - and _.
 pub(super) fn plain_name(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' }
+    };
     name.chars().map(plain).take(64).collect()
 }
 

@@ -1,12 +1,11 @@
-//! `lowtide drive`: orders to a running server (`stat`, `powercut`, `power-on`, `pause`, `resume`, `secure-erase`, `fail`,
-//! `record`). `lowtide_live::control` carries them out.
+//! `lowtide drive`: orders to a running server (`stat`, `powercut`, `power-on`, `pause`, `resume`, `secure-erase`,
+//! `fail`, `record`). `lowtide_live::control` carries them out.
 
-use crate::args::live::errors;
 use crate::args::{CutArguments, FailArguments, PlainFormat, RecordVerb, ServerArguments, StatArguments};
 use crate::failure::Failure;
 use crate::output;
 use lowtide_core::Nanos;
-use lowtide_device::fault::{EndOfLife, Faults, Slow};
+use lowtide_device::fault::{Faults, Slow};
 use lowtide_files::output::CommandFiles;
 use lowtide_files::table;
 use lowtide_host::attach;
@@ -89,27 +88,16 @@ pub fn plain(server: &ServerArguments, order: Order) -> Result<u8, Failure> {
 
 /// Replaces the faults of a drive.
 pub fn fail(arguments: &FailArguments) -> Result<u8, Failure> {
-    let FailArguments { server, read_errors, write_errors, slow, delay, slow_share, span, end_of_life } =
+    let &FailArguments { read_errors, write_errors, slow, delay, slow_share, span, end_of_life, .. } =
         arguments;
-    let wrong = |message: String| Failure::usage(message, "see `lowtide drive fail --help`");
-    let of = |text: &Option<String>| text.as_deref().map(errors).transpose().map_err(wrong);
     let slow = (slow.is_some() || delay.is_some()).then(|| Slow {
         factor: slow.unwrap_or(1.0),
         added: delay.unwrap_or(Nanos::ZERO),
         share: slow_share.unwrap_or(1.0),
         until: None,
     });
-    let end_of_life = match end_of_life.as_deref() {
-        None => None,
-        Some("now") => Some(EndOfLife::Now),
-        Some(text) => Some(EndOfLife::Worn {
-            cycles: text
-                .parse()
-                .map_err(|_| wrong(format!("`{text}` is neither `now` nor a number of erase cycles")))?,
-        }),
-    };
-    let faults = Faults { read_errors: of(read_errors)?, write_errors: of(write_errors)?, slow, end_of_life };
-    plain(server, Order::Fail { faults, span: *span })
+    let faults = Faults { read_errors, write_errors, slow, end_of_life };
+    plain(&arguments.server, Order::Fail { faults, span })
 }
 
 /// Begins or ends a recording.

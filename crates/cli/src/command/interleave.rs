@@ -1,7 +1,7 @@
 //! `lowtide run --interleave`: runs several experiments with interleaved cells into one store, and compares them.
 
 use crate::args::RunArguments;
-use crate::failure::{FAILED, Failure, INTERRUPTED, NO_STEADY_STATE};
+use crate::failure::Failure;
 use crate::show::Show;
 use crate::{interrupt, output};
 use lowtide_files::output::CommandFiles;
@@ -9,7 +9,6 @@ use lowtide_lab::campaign::{self, Progress as _};
 use lowtide_lab::plan::Plan;
 use lowtide_lab::store::About;
 use lowtide_record::Campaign;
-use lowtide_record::analysis::Verdict;
 use lowtide_report::Report;
 use lowtide_report::compare::Question;
 use lowtide_studies::ask::{Asked, Source};
@@ -63,14 +62,8 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         arguments.store.display(),
         numbers.join(" and ")
     ));
-    if outcomes.iter().any(|outcome| outcome.interrupted) {
-        output::say(format_args!("interrupted; resume with: {} --resume", arguments.command()));
-        return Ok(INTERRUPTED);
-    }
-    if outcomes.iter().any(|outcome| outcome.failed > 0) {
-        return Ok(FAILED);
-    }
-    let steady = |cell: &lowtide_record::Cell| matches!(cell.verdict, Some(Verdict::Steady(_)));
-    let all_steady = campaigns.iter().flat_map(|campaign| &campaign.cells).all(steady);
-    Ok(if arguments.require_steady && !all_steady { NO_STEADY_STATE } else { 0 })
+    let interrupted = outcomes.iter().any(|outcome| outcome.interrupted);
+    let failed = outcomes.iter().map(|outcome| outcome.failed).sum();
+    let steady = || campaigns.iter().flat_map(|campaign| &campaign.cells).all(super::is_steady);
+    Ok(super::exit_code(arguments, interrupted, failed, steady))
 }

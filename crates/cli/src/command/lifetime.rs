@@ -23,10 +23,17 @@ const DEFAULT_STORE: &str = "lowtide.db";
 /// Prints the lifetime of a model, of the target of a campaign, or of a real drive.
 pub fn run(arguments: &LifetimeArguments) -> Result<u8, Failure> {
     let report = match (&arguments.what, arguments.writes) {
-        (Some(what), Some(rate)) => match target(arguments, what)? {
-            Target::Device(device) => of_device(arguments, &device, rate)?,
-            Target::Campaign(campaign) => of_campaign(arguments, &campaign, rate)?,
-        },
+        (Some(what), Some(rate)) => {
+            let mut life = match target(arguments, what)? {
+                Target::Device(device) => of_device(arguments, &device)?,
+                Target::Campaign(campaign) => of_campaign(arguments, &campaign)?,
+            };
+            if let Some(levelling) = arguments.wear_levelling {
+                life.cases.iter_mut().for_each(|case| case.wear.levelling = levelling);
+            }
+            let question = Question { rate, warranty_years: arguments.warranty };
+            of_cases(format!("Life of {}", life.name), life.facts, &life.cases, question, &life.notes)
+        }
         _ => of_drive(arguments)?,
     };
     output::print_report(&report, arguments.format)?;
@@ -39,7 +46,8 @@ enum Target {
     Campaign(Box<Campaign>),
 }
 
-/// A campaign if a store or a number is given; otherwise a device or, if there is none, a campaign of the default store.
+/// A campaign if a store or a number is given; otherwise a device or, if there is none, a campaign of the default
+/// store.
 fn target(arguments: &LifetimeArguments, what: &str) -> Result<Target, Failure> {
     let campaign = |store: &Path| Ok(Target::Campaign(Box::new(campaign_named(store, what)?)));
     let default = Path::new(DEFAULT_STORE);
@@ -68,7 +76,15 @@ fn target(arguments: &LifetimeArguments, what: &str) -> Result<Target, Failure> 
     }
 }
 
-fn of_device(arguments: &LifetimeArguments, device: &Device, rate: WriteRate) -> Result<Report, Failure> {
+/// The cases of a device or a campaign, and the facts for the report.
+struct Cases {
+    name: String,
+    facts: Vec<(String, String)>,
+    cases: Vec<Case>,
+    notes: Vec<String>,
+}
+
+fn of_device(arguments: &LifetimeArguments, device: &Device) -> Result<Cases, Failure> {
     device.spec.validate().map_err(|error| {
         Failure::usage(format!("the device {}: {error}", device.name), "docs/formats.md lists the keys")
     })?;
@@ -102,14 +118,10 @@ fn of_device(arguments: &LifetimeArguments, device: &Device, rate: WriteRate) ->
         fact("simulated at", format!("1/{} of its size", arguments.scale)),
         fact("seed", arguments.seed),
     ];
-    Ok(cases_report(arguments, &device.name, facts, cases, rate, None))
+    Ok(Cases { name: device.name.clone(), facts, cases, notes: Vec::new() })
 }
 
-fn of_campaign(
-    arguments: &LifetimeArguments,
-    campaign: &Campaign,
-    rate: WriteRate,
-) -> Result<Report, Failure> {
+fn of_campaign(arguments: &LifetimeArguments, campaign: &Campaign) -> Result<Cases, Failure> {
     let cases = Case::measured(campaign, arguments.cycles).map_err(|error| refused(&error))?;
     let facts = vec![
         fact("campaign", &campaign.name),
@@ -117,24 +129,8 @@ fn of_campaign(
         fact("scale", format!("1/{}", campaign.scale)),
     ];
     let even = "Wear is taken to be even, since a campaign is too short to show its spread; set it with `--wear-levelling`.";
-    let note = arguments.wear_levelling.is_none().then_some(even);
-    Ok(cases_report(arguments, &campaign.name, facts, cases, rate, note))
-}
-
-fn cases_report(
-    arguments: &LifetimeArguments,
-    name: &str,
-    facts: Vec<(String, String)>,
-    mut cases: Vec<Case>,
-    rate: WriteRate,
-    note: Option<&str>,
-) -> Report {
-    if let Some(levelling) = arguments.wear_levelling {
-        cases.iter_mut().for_each(|case| case.wear.levelling = levelling);
-    }
-    let question = Question { rate, warranty_years: arguments.warranty };
-    let notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
-    of_cases(format!("Life of {name}"), facts, &cases, question, &notes)
+    let notes = arguments.wear_levelling.is_none().then(|| even.to_owned()).into_iter().collect();
+    Ok(Cases { name: campaign.name.clone(), facts, cases, notes })
 }
 
 fn of_drive(arguments: &LifetimeArguments) -> Result<Report, Failure> {

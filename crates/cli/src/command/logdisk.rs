@@ -4,7 +4,7 @@
 
 mod attach;
 
-use super::serve::DEFAULT_ADDRESS;
+use super::serve::{DEFAULT_ADDRESS, report_end};
 use crate::args::live::ClientsArguments;
 use crate::args::{LogdiskArguments, LogdiskFormatArguments, LogdiskVerb, PlainFormat};
 use crate::failure::{FAILED, Failure};
@@ -38,9 +38,9 @@ pub fn run(arguments: &LogdiskArguments) -> Result<u8, Failure> {
             serve(target, name.as_deref(), addresses, clients, *read_only, running(*map_memory))
         }
         LogdiskVerb::Attach(arguments) => attach::run(arguments),
-        LogdiskVerb::Stat { target, format } => stat(target, *format),
-        LogdiskVerb::Check { target, format } => verify(target, false, *format),
-        LogdiskVerb::Scrub { target, format } => verify(target, true, *format),
+        LogdiskVerb::Stat(arguments) => stat(&arguments.target, arguments.format),
+        LogdiskVerb::Check(arguments) => verify(&arguments.target, false, arguments.format),
+        LogdiskVerb::Scrub(arguments) => verify(&arguments.target, true, arguments.format),
         LogdiskVerb::Repair { target, accept_old_data } => repair(target, *accept_old_data),
         LogdiskVerb::Resize { target, size, reserve } => {
             print_size(target, &resize(target, *size, *reserve)?);
@@ -235,11 +235,7 @@ fn serve(
         std::slice::from_ref(service.export()),
         &settings,
         |transport, agreed| service.handle().serve(transport, agreed),
-        |peer, ended| {
-            if !ended.is_ordinary() {
-                output::say(format_args!("{peer} {ended}"));
-            }
-        },
+        report_end,
     )?;
     end(service.wait(), read_only)
 }

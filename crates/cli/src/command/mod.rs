@@ -25,12 +25,13 @@ pub mod show;
 pub mod validate;
 
 use crate::args::{CampaignArguments, ExperimentArguments, RunArguments};
-use crate::failure::{FAILED, Failure};
+use crate::failure::{FAILED, Failure, INTERRUPTED, NO_STEADY_STATE};
 use crate::output::{self, REPORT};
 use lowtide_files::output::{CommandFiles, Output};
 use lowtide_lab::plan::Plan;
 use lowtide_lab::store::Store;
-use lowtide_record::Campaign;
+use lowtide_record::analysis::Verdict;
+use lowtide_record::{Campaign, Cell};
 use lowtide_report::Report;
 use lowtide_studies::ask;
 use std::path::Path;
@@ -89,6 +90,28 @@ fn stored_report(arguments: &CampaignArguments) -> Result<(Report, u8), Failure>
     let number = store.find(arguments.campaign.as_deref())?;
     let campaign = store.load(number)?;
     Ok((ask::report(&store, number, &campaign)?, damaged([&campaign])))
+}
+
+/// The exit code of a run. `is_steady` is needed only with `--require-steady`.
+fn exit_code(
+    arguments: &RunArguments,
+    interrupted: bool,
+    failed: u32,
+    is_steady: impl FnOnce() -> bool,
+) -> u8 {
+    if interrupted {
+        output::say(format_args!("interrupted; resume with: {} --resume", arguments.command()));
+        return INTERRUPTED;
+    }
+    match failed {
+        0 if arguments.require_steady && !is_steady() => NO_STEADY_STATE,
+        0 => 0,
+        _ => FAILED,
+    }
+}
+
+fn is_steady(cell: &Cell) -> bool {
+    matches!(cell.verdict, Some(Verdict::Steady(_)))
 }
 
 /// Reports the damaged cells of campaigns; returns the exit code for results without them.

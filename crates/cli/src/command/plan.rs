@@ -103,7 +103,9 @@ fn span(seconds: f64) -> String {
 
 /// The block device that would be overwritten, the steps on it, and objections to it.
 fn device_lines(plan: &Plan) -> String {
-    let PlanTarget::Block(block) = &plan.target else { return String::new() };
+    let PlanTarget::Block(block) = &plan.target else {
+        return String::new();
+    };
     let identity = &block.disk.identity;
     if block.only_read {
         return format!("\n{} is only read: {identity}", block.disk.node.display());

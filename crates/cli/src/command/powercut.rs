@@ -1,5 +1,5 @@
-//! `lowtide powercut oltp`: runs databases through power cuts. `lowtide_powercut` does the work; `control` has the orders to
-//! live drives.
+//! `lowtide powercut oltp`: runs databases through power cuts. `lowtide_powercut` does the work; `control` has the
+//! orders to live drives.
 
 use crate::args::{PowercutOltpArguments, RowsFormat};
 use crate::failure::{FAILED, Failure};

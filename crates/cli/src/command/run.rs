@@ -1,15 +1,14 @@
 //! `lowtide run`: plans, measures, stores and reports an experiment.
 
-use super::plan_of;
+use super::{exit_code, is_steady, plan_of};
 use crate::args::RunArguments;
-use crate::failure::{FAILED, Failure, INTERRUPTED, NO_STEADY_STATE};
+use crate::failure::Failure;
 use crate::show::Show;
 use crate::{interrupt, output};
 use lowtide_lab::campaign;
 use lowtide_lab::store::About;
 use lowtide_live::attached;
 use lowtide_record::Status;
-use lowtide_record::analysis::Verdict;
 use lowtide_report::Report;
 use lowtide_studies::{adaptive, ask};
 
@@ -60,17 +59,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         arguments.report.display(),
         outcome.campaign
     ));
-    if outcome.interrupted {
-        output::say(format_args!("interrupted; resume with: {} --resume", arguments.command()));
-        return Ok(INTERRUPTED);
-    }
-    if outcome.failed > 0 {
-        return Ok(FAILED);
-    }
-    let steady = |cell: &lowtide_record::Cell| matches!(cell.verdict, Some(Verdict::Steady(_)));
-    let all = || campaign.cells.iter().all(|cell| cell.status == Status::Spared || steady(cell));
-    if arguments.require_steady && !Report::rounds_are_steady(&campaign).unwrap_or_else(all) {
-        return Ok(NO_STEADY_STATE);
-    }
-    Ok(0)
+    let all = || campaign.cells.iter().all(|cell| cell.status == Status::Spared || is_steady(cell));
+    let steady = || Report::rounds_are_steady(&campaign).unwrap_or_else(all);
+    Ok(exit_code(arguments, outcome.interrupted, outcome.failed, steady))
 }

@@ -1,5 +1,5 @@
-//! `lowtide drive serve`: simulated drives for NBD clients. `lowtide_host` has the protocol and the loop, `lowtide_live` the
-//! drives.
+//! `lowtide drive serve`: simulated drives for NBD clients. `lowtide_host` has the protocol and the loop,
+//! `lowtide_live` the drives.
 
 use crate::args::{ServeArguments, TlsUse};
 use crate::failure::{FAILED, Failure, INTERRUPTED};
@@ -9,7 +9,7 @@ use lowtide_files::output::{CommandFiles, Role};
 use lowtide_host::http::{self, Hosts};
 use lowtide_host::live::{Clock, transport_ns};
 use lowtide_host::nbd::tls::read_certificates;
-use lowtide_host::nbd::{Listener, Settings, Stop, Tls, listen, negotiate};
+use lowtide_host::nbd::{Ended, Listener, Settings, Stop, Tls, listen, negotiate};
 use lowtide_live::{Data, Known, LiveDrive, Orders, Pace, RECORDING, Recorder, Service};
 use signal_hook::iterator::Signals;
 use std::path::PathBuf;
@@ -74,27 +74,27 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     );
     let handle = service.handle().clone();
     let exports = service.exports().to_vec();
-    let say_ended = |peer: &str, ended: lowtide_host::nbd::Ended| {
-        if !ended.is_ordinary() {
-            output::say(format_args!("{peer} {ended}"));
-        }
-    };
     match client {
         Some(transport) => match negotiate(transport, &exports, &settings) {
             Ok((transport, agreed)) => handle.serve(transport, agreed),
             Err(ended) => {
-                say_ended("the client at stdin", ended);
+                report_end("the client at stdin", ended);
                 handle.stop();
             }
         },
-        None => listener.run(
-            &exports,
-            &settings,
-            |transport, agreed| handle.serve(transport, agreed),
-            say_ended,
-        )?,
+        None => {
+            let serve = |transport, agreed| handle.serve(transport, agreed);
+            listener.run(&exports, &settings, serve, report_end)?;
+        }
     }
     end(&known, service.wait())
+}
+
+/// Reports a connection that did not end normally.
+pub(super) fn report_end(peer: &str, ended: Ended) {
+    if !ended.is_ordinary() {
+        output::say(format_args!("{peer} {ended}"));
+    }
 }
 
 /// Looks up the drives and checks their files, before anything is made.
@@ -189,7 +189,9 @@ fn listener(arguments: &ServeArguments) -> Result<Listener, Failure> {
 /// The control socket.
 fn orders(arguments: &ServeArguments) -> Result<Option<Orders>, Failure> {
     let default = || arguments.unix.as_deref().map(super::control::control_socket);
-    let Some(path) = arguments.control.clone().or_else(default) else { return Ok(None) };
+    let Some(path) = arguments.control.clone().or_else(default) else {
+        return Ok(None);
+    };
     let orders = Orders::at(&path).map_err(|error| {
         Failure::usage(
             format!("cannot take orders at {}: {error}", path.display()),

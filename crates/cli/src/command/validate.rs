@@ -13,7 +13,6 @@ use lowtide_files::output::{CommandFiles, Output, OutputFolder, Role};
 use lowtide_lab::experiment::NotCompared;
 use lowtide_studies::validate::{Choice, Study, Summary, choose, excused, report};
 use serde_json::json;
-use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tempfile::TempDir;
 
@@ -39,22 +38,29 @@ pub fn run(arguments: &ValidateArguments) -> Result<u8, Failure> {
             one.plan.cells.len()
         ));
     }
-    let directory = Directory::new(arguments.keep.as_deref())?;
+    // Without `--keep`, the stores are removed at the end.
+    let temporary = match &arguments.keep {
+        Some(_) => None,
+        None => Some(temporary_directory()?),
+    };
+    let path = arguments.keep.as_deref().or(temporary.as_ref().map(TempDir::path));
+    let folder = OutputFolder::new(STORES, path.expect("one of the two"), &CommandFiles::default())?;
+    let store = |name: &str| folder.path().join(format!("{name}.db"));
     let mut files = CommandFiles::default();
-    chosen.iter().for_each(|one| files.add_store(directory.store(&one.name)));
+    chosen.iter().for_each(|one| files.add_store(store(&one.name)));
     let page = arguments.report.as_deref().map(|path| Output::file(REPORT, path, &files)).transpose()?;
-    if let Some(existing) = chosen.iter().map(|one| directory.store(&one.name)).find(|path| path.exists()) {
+    if let Some(existing) = chosen.iter().map(|one| store(&one.name)).find(|path| path.exists()) {
         return Err(Failure::usage(
             format!("{} exists already", existing.display()),
             "name an empty directory with `--keep DIR`",
         ));
     }
-    directory.make()?;
+    folder.make()?;
     let cells = chosen.iter().map(|one| one.plan.cells.len()).sum();
     let bars = Bars::new(cells);
     let flag = interrupt::flag();
     let started_at = jiff::Timestamp::now().to_string();
-    let studies = lowtide_studies::validate::run(&chosen, directory.path(), &started_at, &flag, &bars);
+    let studies = lowtide_studies::validate::run(&chosen, folder.path(), &started_at, &flag, &bars);
     drop(bars);
     let studies = studies?;
     if studies.iter().any(|study| study.interrupted) {
@@ -145,37 +151,7 @@ fn numbers(studies: &[Study]) -> String {
     text
 }
 
-/// The directory of the stores. Dropping a temporary one removes it.
-enum Directory {
-    Kept(OutputFolder),
-    Temporary(TempDir),
-}
-
-impl Directory {
-    fn new(keep: Option<&Path>) -> Result<Directory, Failure> {
-        if let Some(path) = keep {
-            return Ok(Directory::Kept(OutputFolder::new(STORES, path, &CommandFiles::default())?));
-        }
-        let made = tempfile::Builder::new().prefix("lowtide-validate-").tempdir();
-        made.map(Directory::Temporary).map_err(|error| Failure::writing(&std::env::temp_dir(), &error))
-    }
-
-    /// Makes the directory if it is missing.
-    fn make(&self) -> Result<(), Failure> {
-        match self {
-            Directory::Kept(folder) => Ok(folder.make()?),
-            Directory::Temporary(_) => Ok(()),
-        }
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            Directory::Kept(folder) => folder.path(),
-            Directory::Temporary(folder) => folder.path(),
-        }
-    }
-
-    fn store(&self, name: &str) -> PathBuf {
-        self.path().join(format!("{name}.db"))
-    }
+fn temporary_directory() -> Result<TempDir, Failure> {
+    let made = tempfile::Builder::new().prefix("lowtide-validate-").tempdir();
+    made.map_err(|error| Failure::writing(&std::env::temp_dir(), &error))
 }

@@ -77,7 +77,9 @@ fn overall(state: &State) -> Gauge<'static> {
 
 /// The first running cell.
 fn running(state: &State) -> Paragraph<'static> {
-    let Some(first) = state.running.first() else { return Paragraph::new("between two cells") };
+    let Some(first) = state.running.first() else {
+        return Paragraph::new("between two cells");
+    };
     let doing = match first.stage {
         Stage::Prepare => format!("preparing, {:.0} %", first.share * 100.0),
         Stage::Replay => format!("repeating to restore the drive's history, {:.0} %", first.share * 100.0),

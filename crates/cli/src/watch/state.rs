@@ -35,8 +35,8 @@ pub(super) struct Running {
     pub quantity: Quantity,
     /// Time in seconds, and the level.
     pub levels: Vec<(f64, f64)>,
-    /// Time in seconds, and the 99th percentile of latency in milliseconds: of reads or writes, whichever is longer; for a
-    /// database, of New-Order.
+    /// Time in seconds, and the 99th percentile of latency in milliseconds: of reads or writes, whichever is longer;
+    /// for a database, of New-Order.
     pub latency: Vec<(f64, f64)>,
     /// Rows for each point.
     stride: u32,

@@ -1,7 +1,7 @@
 //! Entry points for untrusted files, without the command line: one function for each kind of input.
 //!
-//! Each function accepts the input or refuses it with a message. The tests here and the fuzzers in `fuzz/` call the same
-//! functions. `fuzz/` also has inputs over networks.
+//! Each function accepts the input or refuses it with a message. The tests here and the fuzzers in `fuzz/` call the
+//! same functions. `fuzz/` also has inputs over networks.
 
 // Each fuzzer uses one of the functions.
 #![allow(dead_code)]

@@ -1,6 +1,6 @@
-//! Fuzzing of untrusted files: experiments, device files, tables to fit, lists of prices, fio's output, traces, stores and
-//! parts of campaigns. No case may panic, take more than ten seconds or 2 GiB of memory, or end with an undocumented exit
-//! code.
+//! Fuzzing of untrusted files: experiments, device files, tables to fit, lists of prices, fio's output, traces,
+//! stores and parts of campaigns. No case may panic, take more than ten seconds or 2 GiB of memory, or end with an
+//! undocumented exit code.
 //!
 //! ```text
 //!   valid samples ─► mutate ─► a case ─┬─► worker: this program again, case after case; reports panics, hangs and aborts

@@ -1,8 +1,8 @@
 //! A worker: this program again, with a memory limit, which runs one case after the other and reports each.
 //!
-//! It reports on standard output, one line each: `@case 12`, `@accepted`, `@refused`, `@panic …`. If a worker is silent for
-//! too long, or ends during a case (stack overflow, out of memory), that case is a finding, and another worker continues
-//! with the next case. `main` runs the command.
+//! It reports on standard output, one line each: `@case 12`, `@accepted`, `@refused`, `@panic …`. If a worker is
+//! silent for too long, or ends during a case (stack overflow, out of memory), that case is a finding, and another
+//! worker continues with the next case. `main` runs the command.
 
 use super::entries::Outcome;
 use super::kinds::{Kind, Samples};

@@ -107,8 +107,8 @@ impl Tpcc {
         Arc::clone(&self.committed)
     }
 
-    /// Restarts the server, which recovers, and looks up all acknowledged transactions; returns the numbers of acknowledged
-    /// and of unknown transactions of this round.
+    /// Restarts the server, which recovers, and looks up all acknowledged transactions; returns the numbers of
+    /// acknowledged and of unknown transactions of this round.
     pub fn verify(&mut self) -> (u64, u64) {
         self.start();
         let database = self.database();

@@ -1,5 +1,5 @@
-//! A database on a log disk on a simulated drive whose power is cut repeatedly: acknowledged writes survive, and the log
-//! disk, the filesystem and the database stay consistent.
+//! A database on a log disk on a simulated drive whose power is cut repeatedly: acknowledged writes survive, and the
+//! log disk, the filesystem and the database stay consistent.
 //!
 //! ```text
 //!   TPC-C's transactions ─► MariaDB ─┐
@@ -7,10 +7,10 @@
 //!   stamped blocks of 4 KiB ─────────┘
 //! ```
 //!
-//! Both writers keep a ledger of acknowledged writes in this process. After each cut, every layer is checked: the log disk by
-//! `check`, the filesystem by mounting it, the stamps, and the database by its own recovery, `CHECK TABLE`, the ledger and
-//! TPC-C's consistency conditions. The data fill most of the log disk, so that its cleaner works. There are two cuts, or
-//! fifty with `LOWTIDE_LONG`.
+//! Both writers keep a ledger of acknowledged writes in this process. After each cut, every layer is checked: the log
+//! disk by `check`, the filesystem by mounting it, the stamps, and the database by its own recovery, `CHECK TABLE`,
+//! the ledger and TPC-C's consistency conditions. The data fill most of the log disk, so that its cleaner works.
+//! There are two cuts, or fifty with `LOWTIDE_LONG`.
 #![allow(clippy::print_stdout)]
 
 #[path = "../common/mod.rs"]
@@ -139,8 +139,8 @@ fn stamped_blocks(stack: &Stack<'_>) -> u32 {
     (stack.figure("offered_bytes") as f64 * STAMPED / stamps::BLOCK as f64) as u32
 }
 
-/// Writes until the power is cut, restarts every layer, and verifies the ledgers. In every second round the database stops
-/// before the cut: its commits flush the drive, and without them the cache holds more volatile writes.
+/// Writes until the power is cut, restarts every layer, and verifies the ledgers. In every second round the database
+/// stops before the cut: its commits flush the drive, and without them the cache holds more volatile writes.
 fn one_round(stack: &Stack<'_>, tpcc: &mut Tpcc, stamps: &mut Stamps, round: u64, sum: &mut Sum) {
     let (lab, seed) = (stack.lab, Seed::new(SEED).part("round", round));
     let mut random = Random::new(seed.part("cut", 0));

@@ -1,7 +1,7 @@
 //! A file of stamped blocks ([`Stamps`]): written at random, synced from time to time, and verified after a power cut.
 //!
-//! Each block contains its number and its version. One thread writes, and waits for each write: the unsynced writes that
-//! survive a cut have to be the first ones, and no block may be torn.
+//! Each block contains its number and its version. One thread writes, and waits for each write: the unsynced writes
+//! that survive a cut have to be the first ones, and no block may be torn.
 
 use lowtide_core::Seed;
 use lowtide_engines::tpcc::random::Random;

@@ -1,4 +1,5 @@
-//! Copies of an image to a drive and back, by nbdcopy and qemu-img, over every transport. The image itself is the oracle.
+//! Copies of an image to a drive and back, by nbdcopy and qemu-img, over every transport. The image itself is the
+//! oracle.
 
 use crate::common::{Lab, Running};
 use crate::served::{DRIVE, SMALL, Served, ok, qemu_io};

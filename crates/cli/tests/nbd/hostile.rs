@@ -1,5 +1,5 @@
-//! Hostile clients: during a thousand random sessions the server keeps running, uses little memory, and serves another client
-//! correctly.
+//! Hostile clients: during a thousand random sessions the server keeps running, uses little memory, and serves
+//! another client correctly.
 
 use crate::common::{Lab, memory_kib};
 use crate::served::{Served, connect};

@@ -1,4 +1,5 @@
-//! `lowtide logdisk serve` with other programs as clients: their writes survive a kill, and damaged blocks read as errors.
+//! `lowtide logdisk serve` with other programs as clients: their writes survive a kill, and damaged blocks read as
+//! errors.
 
 use crate::common::{Lab, assert_says, json};
 use crate::copies::{assert_copied, image};

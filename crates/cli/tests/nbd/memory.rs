@@ -17,8 +17,8 @@ fn peak(process: u32) -> u64 {
     memory_kib(process, "VmHWM").expect("it runs") << 10
 }
 
-/// Asserts the memory limit of a server with 128 clients that send reads of 1 MiB and of 32 MiB and take no replies, and
-/// that another client is served.
+/// Asserts the memory limit of a server with 128 clients that send reads of 1 MiB and of 32 MiB and take no replies,
+/// and that another client is served.
 fn assert_limited(lab: &Lab, served: Served, stat: &str, budget: u64) {
     let before = peak(served.process());
     let mut other = connect(lab);

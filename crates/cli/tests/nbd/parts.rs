@@ -1,5 +1,5 @@
-//! Requests for parts of blocks, by clients that do not know the block size: compared with an array, and from concurrent
-//! clients that write to the same blocks.
+//! Requests for parts of blocks, by clients that do not know the block size: compared with an array, and from
+//! concurrent clients that write to the same blocks.
 
 use crate::common::Lab;
 use crate::loopback::skipped;
@@ -21,8 +21,8 @@ fn servers(lab: &Lab) -> [String; 3] {
     [format!("{drive} --no-delay"), drive, "logdisk serve disk.log --unix drive.sock".to_owned()]
 }
 
-/// Symptom: requests of less than 512 bytes were refused for old clients, which choose an export by EXPORT_NAME. Cause: the
-/// server assumed a block size that it had not announced. Fix: parts of blocks are served.
+/// Symptom: requests of less than 512 bytes were refused for old clients, which choose an export by EXPORT_NAME.
+/// Cause: the server assumed a block size that it had not announced. Fix: parts of blocks are served.
 #[test]
 fn any_bytes_are_read_as_they_were_written() {
     println!("seed {SEED}");

@@ -1,5 +1,5 @@
-//! Signals: on each one that ends a program by default, a server shuts down cleanly, writes the state of its drives, and
-//! removes its socket.
+//! Signals: on each one that ends a program by default, a server shuts down cleanly, writes the state of its drives,
+//! and removes its socket.
 
 use crate::common::{Lab, Running};
 use crate::served::Served;

@@ -125,7 +125,10 @@ pub const MODULES: [(&str, &[&str]); 14] = [
     ),
     ("powercut", &["factors keep kernel ledger show", "evidence simulated", "attached"]),
     ("studies", &["advise bench fit interleave validate", "adaptive", "failure", "ask"]),
-    ("cli", &["args say", "failure", "metrics output serve", "interrupt progress", "watch", "show", "command"]),
+    (
+        "cli",
+        &["args say", "failure", "metrics output serve", "interrupt progress", "watch", "show", "command"],
+    ),
 ];
 
 /// The only line whose modules may use each other. Devices are made of devices, so the code that describes, builds and

@@ -1,4 +1,5 @@
-//! Parsing for the rules: code without comments and strings, and dependencies in manifests. It does not parse other syntax.
+//! Parsing for the rules: code without comments and strings, and dependencies in manifests. It does not parse other
+//! syntax.
 
 /// The text before its final test module.
 pub fn without_tests(text: &str) -> &str {

@@ -46,7 +46,9 @@ pub fn run(arguments: &LogdiskAttachArguments) -> Result<u8, Failure> {
 
 /// Serves a log disk until it is detached, and closes it.
 fn serve(target: &Path, name: &str, map_memory: Option<Bytes>) -> Result<u8, Failure> {
-    let Some(server) = Server::begin(name)? else { return Ok(FAILED) };
+    let Some(server) = Server::begin(name)? else {
+        return Ok(FAILED);
+    };
     let disk = open_and_report(target, false, running(map_memory))?;
     let drive = LogDrive::new(disk, name, &format!("log disk in {}", target.display()), false)
         .map_err(Failure::failed)?;
