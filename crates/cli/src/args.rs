@@ -42,7 +42,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Measure storage at low tide: the performance of a drive once it is no longer fresh.
+/// Measure storage at low tide: the sustained performance of drives and databases.
 #[derive(Debug, Parser)]
 #[command(name = "lowtide", version, arg_required_else_help = true, max_term_width = 80)]
 #[command(help_template = TOP, after_help = ENDING)]
@@ -97,7 +97,7 @@ pub enum Verb {
     /// Serve or attach a simulated drive; cut its power, inject faults
     #[command(subcommand)]
     Drive(DriveVerb),
-    /// Turn random writes into sequential writes with a log-structured layer
+    /// Make random writes sequential with a log-structured layer
     Logdisk(LogdiskArguments),
     /// Measure lowtide itself
     #[command(hide = true)]

@@ -81,23 +81,18 @@ fn a_third_of_the_device_time_gives_the_curve_of_an_intel_320_within_five_percen
 }
 
 /// A short sweep of seven sizes.
-const SHORT: &str = r#"name = "short"
-target.device = "intel-320-160gb"
-
-[before-each-cell]
-purge = "secure-erase"
-fill = "sequential"
-
-[workload]
-pattern = "random-write"
+const SHORT: &str = common::experiment!(
+    "short",
+    "secure-erase",
+    r#"pattern = "random-write"
 block = "16KiB"
 until = "steady"
 max = "5h"
 interval = "1min"
-
 [sweep]
 file_size = { from = "20GiB", to = "140GiB", step = "20GiB" }
-"#;
+"#
+);
 const ADAPTIVE: &str = "run ./short.toml --adaptive --scale 1/128";
 
 #[test]
@@ -168,7 +163,7 @@ fn a_killed_campaign_resumes_with_the_choices_of_an_uninterrupted_one() {
     // A complete sweep and another precision are other campaigns.
     for other in ["", "--adaptive --precision 10%"] {
         let run = format!("run ./short.toml --scale 1/{scale} --store broken.db --resume {other}");
-        let says = ["was begun with `--adaptive --precision 5%`", "go on with it by `--adaptive`"];
+        let says = ["was begun with `--adaptive --precision 5%`", "go on with it by `--adaptive"];
         lab.refuses(&run, 2, &says);
     }
 }

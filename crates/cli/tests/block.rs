@@ -11,23 +11,12 @@ use attached::{Attached, can_attach};
 use common::{Lab, Running, VOLUME, plain};
 use loopback::{Loop, run};
 
-const EXPERIMENT: &str = r#"name = "block"
-target.device = "intel-320-160gb"
-
-[before-each-cell]
-purge = "trim"
-fill = "sequential"
-
-[workload]
-pattern = "random-write"
-block = "4KiB"
-threads = 2
-duration = "1s"
-interval = "100ms"
-
-[sweep]
-utilisation = [0.25, 0.5]
-"#;
+const EXPERIMENT: &str = common::experiment!(
+    "block",
+    "trim",
+    "pattern = 'random-write'\nblock = '4KiB'\nthreads = 2\nduration = '1s'\ninterval = '100ms'\n\
+     [sweep]\nutilisation = [0.25, 0.5]\n"
+);
 
 fn lab() -> Lab {
     Lab::with(&[("block.toml", EXPERIMENT), ("volume.toml", VOLUME)])

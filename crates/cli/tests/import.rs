@@ -19,11 +19,11 @@ use std::process::{Command, Output};
 const BIN: f64 = 1.0 / 64.0;
 
 /// Runs a program in the lab's directory; `None`, with a message, if it is missing.
-fn real(lab: &Lab, program: &str, arguments: &[&str]) -> Option<Output> {
-    match Command::new(program).args(arguments).current_dir(lab.path("")).output() {
+fn real(lab: &Lab, program: &str, arguments: &str) -> Option<Output> {
+    match Command::new(program).args(arguments.split_whitespace()).current_dir(lab.path("")).output() {
         Ok(output) => {
             let error = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{program} {arguments:?}\n{error}");
+            assert!(output.status.success(), "{program} {arguments}\n{error}");
             Some(output)
         }
         Err(error) => {
@@ -34,9 +34,8 @@ fn real(lab: &Lab, program: &str, arguments: &[&str]) -> Option<Output> {
 }
 
 /// Runs fio on a file of 8 MiB in the lab, with a fixed seed.
-fn fio(lab: &Lab, arguments: &[&str]) -> Option<Output> {
-    let usual = ["--filename=data", "--size=8m", "--ioengine=psync", "--randseed=1", "--thread"];
-    real(lab, "fio", &[&usual, arguments].concat())
+fn fio(lab: &Lab, more: &str) -> Option<Output> {
+    real(lab, "fio", &format!("--filename=data --size=8m --ioengine=psync --randseed=1 --thread {more}"))
 }
 
 /// The first JSON value of a file, after any lines of text.
@@ -72,12 +71,11 @@ fn sum(cell: &Json, column: &str) -> u64 {
 fn totals_and_percentiles_of_fio_come_back_from_every_json_format() {
     let lab = Lab::new();
     for format in ["json", "json+", "normal,json"] {
-        let format = format!("--output-format={format}");
-        let more =
-            ["--name=one", "--rw=randread", "--number_ios=3000", "--name=two", "--stonewall", "--rw=randrw"];
-        let more =
-            [&more[..], &["--bs=8k", "--number_ios=2000", "--numjobs=2", "--group_reporting"]].concat();
-        if fio(&lab, &[&[&*format, "--output=out.json"], &more[..]].concat()).is_none() {
+        let jobs = format!(
+            "--output-format={format} --output=out.json --name=one --rw=randread --number_ios=3000 \
+             --name=two --stonewall --rw=randrw --bs=8k --number_ios=2000 --numjobs=2 --group_reporting"
+        );
+        if fio(&lab, &jobs).is_none() {
             return;
         }
         lab.ok("store import out.json");
@@ -86,7 +84,7 @@ fn totals_and_percentiles_of_fio_come_back_from_every_json_format() {
             (found["cells"].as_array().expect("cells"), expected["jobs"].as_array().expect("jobs"));
         assert_eq!(cells.len(), jobs.len());
         for (cell, job) in cells.iter().zip(jobs) {
-            assert_totals(cell, job, &format);
+            assert_totals(cell, job, format);
             for direction in ["read", "write"] {
                 let fio = &job[direction];
                 let ours = &cell["intervals"][0][format!("{direction}_latency")];
@@ -114,16 +112,9 @@ fn totals_and_percentiles_of_fio_come_back_from_every_json_format() {
 #[test]
 fn logs_of_single_requests_hold_exactly_what_fio_counted() {
     let lab = Lab::new();
-    let logs = ["--write_bw_log=j", "--write_iops_log=j", "--write_lat_log=j", "--log_offset=1"];
-    let load = [
-        "--name=j",
-        "--rw=randrw",
-        "--bs=4k",
-        "--number_ios=5000",
-        "--output-format=json",
-        "--output=o.json",
-    ];
-    if fio(&lab, &[&logs[..], &load].concat()).is_none() {
+    let job = "--write_bw_log=j --write_iops_log=j --write_lat_log=j --log_offset=1 \
+               --name=j --rw=randrw --bs=4k --number_ios=5000 --output-format=json --output=o.json";
+    if fio(&lab, job).is_none() {
         return;
     }
     lab.ok("store import j_bw.1.log j_iops.1.log j_lat.1.log j_clat.1.log j_slat.1.log");
@@ -144,11 +135,10 @@ fn logs_of_single_requests_hold_exactly_what_fio_counted() {
 #[test]
 fn averaged_logs_and_histograms_become_a_series_with_the_same_sums() {
     let lab = Lab::new();
-    let logs = ["--write_bw_log=j", "--write_iops_log=j", "--write_lat_log=j", "--write_hist_log=j"];
-    let often = ["--log_avg_msec=100", "--log_hist_msec=200", "--log_hist_coarseness=2"];
-    let load = ["--name=j", "--rw=randrw", "--bs=4k", "--time_based", "--runtime=2"];
-    if fio(&lab, &[&logs[..], &often, &load, &["--output-format=json", "--output=o.json"]].concat()).is_none()
-    {
+    let job = "--write_bw_log=j --write_iops_log=j --write_lat_log=j --write_hist_log=j \
+               --log_avg_msec=100 --log_hist_msec=200 --log_hist_coarseness=2 \
+               --name=j --rw=randrw --bs=4k --time_based --runtime=2 --output-format=json --output=o.json";
+    if fio(&lab, job).is_none() {
         return;
     }
     lab.ok("store import j_bw.1.log j_iops.1.log j_lat.1.log j_clat_hist.1.log --size 8MiB");
@@ -194,9 +184,9 @@ fn averaged_logs_and_histograms_become_a_series_with_the_same_sums() {
 #[test]
 fn a_trace_of_fio_is_replayed_request_by_request() {
     let lab = Lab::new();
-    let load =
-        ["--name=j", "--rw=randrw", "--bs=4k,8k", "--number_ios=400", "--fsync=50", "--write_iolog=io.log"];
-    if fio(&lab, &[&load[..], &["--output-format=json", "--output=o.json"]].concat()).is_none() {
+    let job = "--name=j --rw=randrw --bs=4k,8k --number_ios=400 --fsync=50 --write_iolog=io.log \
+               --output-format=json --output=o.json";
+    if fio(&lab, job).is_none() {
         return;
     }
     let job = json(&lab, "o.json")["jobs"][0].clone();
@@ -230,8 +220,8 @@ fn a_trace_of_fio_is_replayed_request_by_request() {
     let says = ["all requests of the trace have the same time", "as-fast-as-possible"];
     lab.refuses("run ./replay.toml --set trace=old.log --store c.db", 2, &says);
     // fio reads version 2 in the same way.
-    let read = ["--name=j", "--read_iolog=old.log", "--output-format=json", "--output=old.json"];
-    real(&lab, "fio", &[&read[..], &["--ioengine=psync"]].concat());
+    let job = "--name=j --read_iolog=old.log --output-format=json --output=old.json --ioengine=psync";
+    real(&lab, "fio", job);
     let job = json(&lab, "old.json")["jobs"][0].clone();
     lab.ok(&format!("run ./replay.toml --set trace=old.log {fast}"));
     let cell = exported(&lab)["cells"][0].clone();
@@ -246,7 +236,7 @@ fn a_trace_of_fio_is_replayed_request_by_request() {
 #[test]
 fn fio_accepts_and_runs_what_is_exported_for_it() {
     let lab = Lab::new();
-    if fio(&lab, &["--name=j", "--rw=write", "--bs=1m", "--output=o"]).is_none() {
+    if fio(&lab, "--name=j --rw=write --bs=1m --output=o").is_none() {
         return;
     }
     let names = lab.ok("experiments list");
@@ -260,7 +250,7 @@ fn fio_accepts_and_runs_what_is_exported_for_it() {
             assert_says(&String::from_utf8_lossy(&job.stderr), &["no requests that fio could make"]);
             continue;
         }
-        real(&lab, "fio", &["--parse-only", "job.fio"]);
+        real(&lab, "fio", "--parse-only job.fio");
         parsed += 1;
     }
     assert!(parsed > 10, "{parsed} experiments of {names:?}");
@@ -277,7 +267,7 @@ fn fio_accepts_and_runs_what_is_exported_for_it() {
         "small.fio",
         job.replace("ioengine=io_uring", "ioengine=psync").replace("direct=1", "direct=0"),
     );
-    real(&lab, "fio", &["--output-format=json+", "--output=small.json", "small.fio"]);
+    real(&lab, "fio", "--output-format=json+ --output=small.json small.fio");
     lab.ok("store import small.json");
     let found = exported(&lab);
     let cells = found["cells"].as_array().expect("cells");
@@ -300,10 +290,9 @@ fn fio_accepts_and_runs_what_is_exported_for_it() {
 #[test]
 fn totals_and_series_of_sysbench_are_imported() {
     let lab = Lab::new();
-    let usual = ["fileio", "--file-total-size=4M", "--file-num=2", "--time=2", "--report-interval=1"];
     let sysbench = |mode: &str, verb: &str| {
-        let mode = format!("--file-test-mode={mode}");
-        real(&lab, "sysbench", &[&usual[..], &[&*mode, verb]].concat())
+        let options = "--file-total-size=4M --file-num=2 --time=2 --report-interval=1";
+        real(&lab, "sysbench", &format!("fileio {options} --file-test-mode={mode} {verb}"))
     };
     if sysbench("rndrd", "prepare").is_none() {
         return;
@@ -384,7 +373,7 @@ fn fio_makes_requests_of_the_same_sizes() {
         "sizes.fio",
         job.replace("ioengine=io_uring", "ioengine=psync").replace("direct=1", "direct=0"),
     );
-    if real(&lab, "fio", &["--output-format=json", "--output=sizes.json", "sizes.fio"]).is_none() {
+    if real(&lab, "fio", "--output-format=json --output=sizes.json sizes.fio").is_none() {
         return;
     }
     let found = json(&lab, "sizes.json");

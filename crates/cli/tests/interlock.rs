@@ -16,20 +16,11 @@ use common::{Lab, Running, flat};
 use loopback::Loop;
 use lowtide_host::block::Disk;
 
-const EXPERIMENT: &str = r#"name = "interlock"
-target.device = "intel-320-160gb"
-
-[before-each-cell]
-purge = "trim"
-fill = "sequential"
-
-[workload]
-pattern = "random-write"
-block = "4KiB"
-duration = "200ms"
-interval = "100ms"
-file_size = "1MiB"
-"#;
+const EXPERIMENT: &str = common::experiment!(
+    "interlock",
+    "trim",
+    "pattern = 'random-write'\nblock = '4KiB'\nduration = '200ms'\ninterval = '100ms'\nfile_size = '1MiB'\n"
+);
 
 #[test]
 fn a_device_in_use_is_refused_whatever_is_typed() {
@@ -39,17 +30,17 @@ fn a_device_in_use_is_refused_whatever_is_typed() {
         let before = ways::checksum(disk);
         let serial = Disk::find(target).expect("a device").identity.serial;
         let node = target.to_str().expect("plain");
-        let force = format!("--destroy {serial} --force-signature");
-        let run = format!("run interlock.toml --target block:{node} {force}");
-        let format = format!("logdisk format {node} {force}");
+        let target = format!("block:{node}");
+        let run = ["run", "interlock.toml", "--target", &target, "--destroy", &serial, "--force-signature"];
+        let format = ["logdisk", "format", node, "--destroy", &serial, "--force-signature"];
         // Both commands share the check, and most refusals take a second: `format` is tried for every fourth way.
         begun += 1;
-        for command in [&run, &format].into_iter().take(if begun % 4 == 0 { 2 } else { 1 }) {
+        for command in [&run[..], &format].into_iter().take(if begun % 4 == 0 { 2 } else { 1 }) {
             let (code, _, error) = common::told(&lab.run(command));
-            println!("{}: {command}: {code:?}:{}", way.name, flat(&error));
+            println!("{}: {}: {code:?}:{}", way.name, command[0], flat(&error));
             let is_same = ways::checksum(disk) == before;
             if code != Some(3) || !is_same {
-                missed.push(format!("{}: {command}: {code:?}, unchanged: {is_same}", way.name));
+                missed.push(format!("{}: {}: {code:?}, unchanged: {is_same}", way.name, command[0]));
             }
         }
     });

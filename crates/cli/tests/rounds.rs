@@ -166,30 +166,7 @@ fn the_same_seed_gives_the_same_rounds() {
     assert!(lab.exports("a.db") == lab.exports("b.db"));
 }
 
-const BURSTS: &str = r#"name = "bursts"
-target.device = "intel-320-160gb"
-
-[workload]
-pattern = "random-write"
-block = "4KiB"
-depth = 32
-burst = "5s"
-duration = "1min"
-interval = "30s"
-
-[[step]]
-name = "worn"
-purge-before = "secure-erase"
-precondition = { times = 2, block = "128KiB" }
-duration = "1h"
-
-[[step]]
-name = "pauses"
-sweep = { pause = "50s" }
-
-[[step]]
-name = "none"
-"#;
+const BURSTS: &str = include_str!("data/bursts.toml");
 
 #[test]
 fn bursts_are_intervals_and_pauses_bring_speed_back() {

@@ -15,21 +15,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// An experiment whose cells take far longer than a test.
-const LONG: &str = r#"name = "long"
-target.device = "intel-320-160gb"
-[before-each-cell]
-purge = "secure-erase"
-fill = "sequential"
-[workload]
-pattern = "random-write"
-block = "16KiB"
-interval = "10min"
-requests = 600000000
-[sweep]
-file_size = ["10GiB", "20GiB", "30GiB", "40GiB", "50GiB", "60GiB", "70GiB", "80GiB"]
-[repeat]
-times = 40
-"#;
+const LONG: &str = common::experiment!(
+    "long",
+    "secure-erase",
+    "pattern = 'random-write'\nblock = '16KiB'\ninterval = '10min'\nrequests = 600000000\n\
+     [sweep]\nfile_size = { from = '10GiB', to = '80GiB', step = '10GiB' }\n[repeat]\ntimes = 40\n"
+);
 
 /// Limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -444,9 +435,10 @@ fn endless_headers_are_not_kept() {
     served.interrupt();
 }
 
-/// Symptom: a client that read nothing blocked all others. Cause: one thread wrote all answers and waited for each.
+/// Symptom: a client that read nothing, or sent a POST without its body, blocked all others. Cause: one thread wrote all
+/// answers and waited for each, and the server waited for the body.
 #[test]
-fn clients_that_read_nothing_do_not_block_others() {
+fn stalled_clients_do_not_block_others() {
     let (_lab, served) = Served::long();
     let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut streams: Vec<TcpStream> = (0..3).map(|_| connect(&served.address).expect("it listens")).collect();
@@ -460,24 +452,16 @@ fn clients_that_read_nothing_do_not_block_others() {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    let (head, _) = ask(&served.address, "GET", "/", "localhost");
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    served.interrupt();
-}
-
-/// Symptom: one POST without its body blocked all other clients. Cause: the server waited for the body.
-#[test]
-fn an_unfinished_post_does_not_block_others() {
-    let (_lab, served) = Served::long();
-    let mut posts = Vec::new();
-    for _ in 0..3 {
-        let mut stream = connect(&served.address).expect("it listens");
-        write!(stream, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nabc")
-            .expect("sent");
-        posts.push(stream);
-    }
-    let (head, _) = ask(&served.address, "GET", "/", "localhost");
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let assert_served = || {
+        let (head, _) = ask(&served.address, "GET", "/", "localhost");
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    };
+    assert_served();
+    drop(streams);
+    let post = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nabc";
+    let mut posts: Vec<TcpStream> = (0..3).map(|_| connect(&served.address).expect("it listens")).collect();
+    posts.iter_mut().for_each(|stream| stream.write_all(post).expect("sent"));
+    assert_served();
     for mut stream in posts {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer without waiting for the body");
@@ -545,7 +529,7 @@ fn a_port_in_use_is_an_error_before_anything_is_written() {
     lab.refuses(
         &format!("run ./reads.toml --scale 1/256 --serve {address}"),
         2,
-        &["cannot listen at 127.0.0.1:", "0 takes any that is free"],
+        &["cannot listen at 127.0.0.1:", "0 takes any free port"],
     );
     lab.refuses("run ./reads.toml --serve localhost:x", 2, &["write a port such as `8080`"]);
 }

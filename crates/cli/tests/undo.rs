@@ -17,24 +17,7 @@ fn mounts() -> String {
     std::fs::read_to_string("/proc/self/mountinfo").expect("Linux")
 }
 
-const EXPERIMENT: &str = r#"name = "undo"
-target.device = "intel-320-160gb"
-
-[before-each-cell]
-fill = "sequential"
-scheduler = "mq-deadline"
-layout = { filesystem = "ext4", mount-options = "noatime" }
-
-[workload]
-pattern = "random-write"
-block = "4KiB"
-file_size = "600MiB"
-duration = "1s"
-interval = "100ms"
-
-[sweep]
-threads = [1, 2]
-"#;
+const EXPERIMENT: &str = include_str!("data/undo.toml");
 
 /// A stage of a campaign of [`EXPERIMENT`].
 #[derive(Debug, Clone, Copy, PartialEq)]

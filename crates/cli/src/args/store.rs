@@ -34,13 +34,16 @@ pub struct ShowArguments {
 pub struct BaselineArguments {
     #[command(subcommand)]
     pub verb: BaselineVerb,
+    /// The store of the names
+    #[arg(long, default_value = "lowtide.db", value_name = "FILE", global = true)]
+    pub store: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum BaselineVerb {
     /// Name a campaign as a baseline: `lowtide compare` accepts it as @NAME
     Set {
-        /// The name: letters, digits, - _ and .
+        /// The name, of letters, digits and the characters . - _
         name: String,
         /// The campaign: NUMBER or NAME in the store, FILE:NUMBER in another store, or FILE for the last campaign of
         /// another store
@@ -48,15 +51,9 @@ pub enum BaselineVerb {
         /// Reassign the name if another campaign has it
         #[arg(long)]
         replace: bool,
-        /// The store of the name
-        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
-        store: PathBuf,
     },
     /// List baselines
     List {
-        /// The store
-        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
-        store: PathBuf,
         /// Output format
         #[arg(long, default_value = "table")]
         format: Format,
@@ -65,9 +62,6 @@ pub enum BaselineVerb {
     Remove {
         /// The name
         name: String,
-        /// The store
-        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
-        store: PathBuf,
     },
 }
 

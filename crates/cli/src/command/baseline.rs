@@ -8,10 +8,11 @@ use std::path::Path;
 
 /// Sets, lists or removes baselines.
 pub fn run(arguments: &BaselineArguments) -> Result<u8, Failure> {
+    let store = &arguments.store;
     match &arguments.verb {
-        BaselineVerb::Set { name, campaign, replace, store } => set(store, name, campaign, *replace)?,
-        BaselineVerb::List { store, format } => list(store, *format)?,
-        BaselineVerb::Remove { name, store } => {
+        BaselineVerb::Set { name, campaign, replace } => set(store, name, campaign, *replace)?,
+        BaselineVerb::List { format } => list(store, *format)?,
+        BaselineVerb::Remove { name } => {
             let name = name.strip_prefix('@').unwrap_or(name);
             let removed = Store::open_to_resume(store)?.remove_baseline(name)?;
             output::say(format_args!("@{name} is removed; {} is kept", location(&removed, store)));

@@ -10,7 +10,7 @@ use lowtide_files::output::CommandFiles;
 use lowtide_files::table;
 use lowtide_host::attach;
 use lowtide_live::control::{self, AskError, Order, Question, Report};
-use lowtide_live::{Power, RECORDING, Requests, Stat};
+use lowtide_live::{Power, RECORDING, Stat};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -167,23 +167,16 @@ fn show(stat: &Stat) -> String {
         lines.push(("recorded", format!("{count} requests")));
     }
     let facts: String = lines.iter().map(|(key, value)| format!("  {key:26} {value}\n")).collect();
-    let kinds: [(&str, &Requests); 4] = [
-        ("read", &stat.reads),
-        ("write", &stat.writes),
-        ("flush", &stat.flushes),
-        ("trim, zeroes", &stat.trims),
-    ];
+    let kinds = ["read", "write", "flush", "trim, zeroes"];
+    let requests = [&stat.reads, &stat.writes, &stat.flushes, &stat.trims];
     let rows: Vec<Vec<String>> = kinds
         .iter()
+        .zip(requests)
         .filter(|(_, requests)| requests.latency.count > 0)
         .map(|(name, requests)| {
             let it = &requests.latency;
-            let mut row = vec![
-                (*name).to_owned(),
-                it.count.to_string(),
-                mib(requests.bytes),
-                requests.errors.to_string(),
-            ];
+            let (count, bytes) = (it.count.to_string(), mib(requests.bytes));
+            let mut row = vec![(*name).to_owned(), count, bytes, requests.errors.to_string()];
             row.extend([it.p50_us, it.p95_us, it.p99_us, it.max_us].map(|us| format!("{us:.0}")));
             row
         })

@@ -118,18 +118,14 @@ fn is_steady(cell: &Cell) -> bool {
 fn damaged<'a>(campaigns: impl IntoIterator<Item = &'a Campaign>) -> u8 {
     let mut code = 0;
     for campaign in campaigns {
+        let name = &campaign.name;
         let cells: Vec<_> = campaign.damaged().collect();
         for cell in cells.iter().take(MOST_NAMED) {
             let reason = cell.failure.as_deref().unwrap_or_default();
-            output::say(format_args!(
-                "damaged: {}: cell {} ({}): {reason}",
-                campaign.name,
-                cell.index,
-                cell.label()
-            ));
+            output::say(format_args!("damaged: {name}: cell {} ({}): {reason}", cell.index, cell.label()));
         }
         if cells.len() > MOST_NAMED {
-            output::say(format_args!("damaged: {}: {} more cells", campaign.name, cells.len() - MOST_NAMED));
+            output::say(format_args!("damaged: {name}: {} more cells", cells.len() - MOST_NAMED));
         }
         if !cells.is_empty() {
             let remedy = match campaign.is_imported() {

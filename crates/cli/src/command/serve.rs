@@ -212,13 +212,8 @@ fn print_addresses(
 ) {
     let tls = !matches!(settings.tls, Tls::Off);
     for drive in known {
-        output::say(format_args!(
-            "{}: {}, {}, {}",
-            drive.name,
-            drive.title,
-            drive.usable(),
-            drive.describe_cache()
-        ));
+        let (name, title) = (&drive.name, &drive.title);
+        output::say(format_args!("{name}: {title}, {}, {}", drive.usable(), drive.describe_cache()));
     }
     match pace {
         Pace::NoDelay => output::say("requests complete at once"),

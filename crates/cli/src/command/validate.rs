@@ -32,11 +32,8 @@ pub fn run(arguments: &ValidateArguments) -> Result<u8, Failure> {
     for one in chosen.iter().filter(|one| !one.plan.target.is_simulated()) {
         let longest = one.plan.longest().of_all();
         let takes = longest.map_or(String::new(), |longest| format!(", at most {longest} of load"));
-        output::say(format_args!(
-            "{}: real servers, in wall time: {} cells{takes}",
-            one.name,
-            one.plan.cells.len()
-        ));
+        let (name, cells) = (&one.name, one.plan.cells.len());
+        output::say(format_args!("{name}: real servers, in wall time: {cells} cells{takes}"));
     }
     // Without `--keep`, the stores are removed at the end.
     let temporary = match &arguments.keep {

@@ -2,7 +2,7 @@
 //! on a simulated drive.
 
 // Every test file is a program of its own and uses a part of this.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports, unused_macros)]
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,42 +13,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Two independent cells on a small drive, too short for a steady state.
-pub const TINY: &str = r#"name = "tiny"
-title = "A tiny experiment"
-
-[target]
-device = "intel-320-160gb"
-
-[before-each-cell]
-purge = "secure-erase"
-fill = "sequential"
-
-[workload]
-pattern = "random-write"
-block = "16KiB"
-duration = "40min"
-interval = "1min"
-
-[sweep]
-file_size = ["40GiB", "60GiB"]
-"#;
+pub const TINY: &str = include_str!("../data/tiny.toml");
 
 /// Reads, which settle at once.
-pub const READS: &str = r#"name = "reads"
-target.device = "intel-320-160gb"
-
-[before-each-cell]
-purge = "secure-erase"
-fill = "sequential"
-
-[workload]
-pattern = "random-read"
-block = "4KiB"
-threads = 4
-file_size = "20GiB"
-duration = "40min"
-interval = "30s"
-"#;
+pub const READS: &str = include_str!("../data/reads.toml");
 
 /// A simulated block device of 512 MiB that answers in a tenth of a millisecond.
 pub const VOLUME: &str = "name = \"volume\"\ntitle = \"A volume\"\n[volume]\ncapacity = \"512MiB\"\niops = 100_000\n\
@@ -216,6 +184,22 @@ pub fn json(text: &str) -> Value {
 pub fn plain(path: &Path) -> &str {
     path.to_str().expect("paths of tests are UTF-8")
 }
+
+/// The text of an experiment on a simulated drive that is purged and filled before each cell; `workload` follows
+/// `[workload]`.
+macro_rules! experiment {
+    ($name:literal, $purge:literal, $workload:literal) => {
+        concat!(
+            "name = \"",
+            $name,
+            "\"\ntarget.device = \"intel-320-160gb\"\n[before-each-cell]\npurge = \"",
+            $purge,
+            "\"\nfill = \"sequential\"\n[workload]\n",
+            $workload
+        )
+    };
+}
+pub(crate) use experiment;
 
 /// The names in a directory, sorted.
 pub fn names(directory: &Path) -> Vec<String> {

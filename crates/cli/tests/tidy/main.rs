@@ -89,12 +89,12 @@ fn the_tree_is_tidy() {
     }
     complaints.extend(direction(PYTHON, BELOW_CLI, &read(&root.join(PYTHON).join("Cargo.toml"))));
     complaints.extend(without_direction(&root));
-    for (name, lines) in MODULES {
+    for (name, layers) in MODULES {
         let source = root.join(format!("crates/{name}/src"));
         for path in files(&source, "rs") {
             let below =
                 path.strip_prefix(&source).expect("it was found there").to_str().expect("plain names");
-            complaints.extend(module(name, lines, below, &read(&path)));
+            complaints.extend(module(name, layers, below, &read(&path)));
         }
     }
     for path in files(&root.join(PYTHON), "py") {

@@ -101,8 +101,7 @@ fn a_dependency_against_the_direction_is_reported() {
 
 #[test]
 fn a_module_that_uses_one_above_it_is_reported() {
-    let lines: &[&str] = &["units rng", "plan", "store"];
-    let of = |below: &str, text: &str| module("lab", lines, below, text);
+    let of = |below: &str, text: &str| module("lab", "units rng | plan | store", below, text);
     assert!(of("store/mod.rs", "use crate::plan::{self, Plan};\nuse crate::{rng, units::Bytes};").is_empty());
     assert_eq!(
         of("plan/mod.rs", "use crate::{units::{A, B}, store};"),
