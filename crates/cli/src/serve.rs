@@ -67,7 +67,7 @@ impl Server {
     }
 }
 
-const UNPOISONED: &str = "nobody panics while holding it";
+const UNPOISONED: &str = "no thread panics while holding it";
 
 /// Inserts the script into a page.
 fn following(page: &str) -> String {

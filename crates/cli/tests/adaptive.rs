@@ -57,11 +57,11 @@ fn a_third_of_the_device_time_gives_the_curve_of_an_intel_320_within_five_percen
     let lab = Lab::new();
     let run = "run size-curve --scale 1/16 --seed 1";
     lab.ok(&format!("{run} --store whole.db"));
-    let told = lab.ok(&format!("{run} --adaptive --store some.db"));
+    let text = lab.ok(&format!("{run} --adaptive --store some.db"));
     let (whole, some) = (sizes(&lab.path("whole.db")), sizes(&lab.path("some.db")));
     let time = |all: &BTreeMap<i64, Size>| all.values().map(|size| size.took_s).sum::<f64>();
     let (share, errors) = (time(&some) / time(&whole), errors(&some, &whole));
-    println!("seed 1: {:.1} % of the device time, errors {errors:.4?}\n{told}", 100.0 * share);
+    println!("seed 1: {:.1} % of the device time, errors {errors:.4?}\n{text}", 100.0 * share);
     assert_eq!((whole.len(), some.len()), (29, 29));
     assert!(share <= 0.35, "{share} of the device time");
     let worst = errors.iter().fold(0.0, |worst: f64, error| worst.max(error.abs()));
@@ -75,7 +75,7 @@ fn a_third_of_the_device_time_gives_the_curve_of_an_intel_320_within_five_percen
         );
     }
     let measured = 29 - predicted.len();
-    assert_says(&told, &[&format!("{measured} of 29 sizes measured"), "spared", "predicted", "device time"]);
+    assert_says(&text, &[&format!("{measured} of 29 sizes measured"), "spared", "predicted", "device time"]);
     let page = lab.read("report.html");
     assert!(page.contains("predicted") && page.contains("Dashed: sizes that were not measured"));
 }
@@ -208,10 +208,10 @@ fn experiments_without_a_curve_are_refused_with_what_is_accepted() {
 fn each_level_of_another_factor_has_its_own_curve() {
     let lab = Lab::new();
     lab.write("threads.toml", SHORT.to_owned() + "threads = [1, 4]\n");
-    let told = lab.ok("run ./threads.toml --adaptive --precision 10% --scale 1/128");
+    let text = lab.ok("run ./threads.toml --adaptive --precision 10% --scale 1/128");
     let store = Connection::open(lab.path("lowtide.db")).expect("the store opens");
     let done: i64 = store
         .query_row("SELECT count(*) FROM cell WHERE status = 'done'", [], |row| row.get(0))
         .expect("cells are counted");
-    assert!((6..14).contains(&done), "{done} of 14 cells\n{told}");
+    assert!((6..14).contains(&done), "{done} of 14 cells\n{text}");
 }

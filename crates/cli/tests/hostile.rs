@@ -62,7 +62,7 @@ fn a_damaged_store_is_an_error_and_no_panic() {
     for (number, keep) in [whole.len() / 2, 4096, 100, 20].into_iter().enumerate() {
         let name = format!("cut{number}.db");
         lab.write(&name, &whole[..keep]);
-        let (code, _, error) = common::told(&lab.run(&format!("store show 1 --store {name}")));
+        let (code, _, error) = common::decoded(&lab.run(&format!("store show 1 --store {name}")));
         assert!(matches!(code, Some(1 | 2)) && !error.contains("panicked"), "{keep} bytes: {code:?} {error}");
     }
     let store = rusqlite::Connection::open(lab.path("lowtide.db")).expect("the store opens");

@@ -301,11 +301,11 @@ fn totals_and_series_of_sysbench_are_imported() {
         let output = sysbench(mode, "run").expect("it ran before");
         lab.write("sb.txt", &output.stdout);
         let text = String::from_utf8_lossy(&output.stdout);
-        let said = |key: &str| -> f64 {
+        let figure = |key: &str| -> f64 {
             let line = text.lines().find_map(|line| line.trim().strip_prefix(key)).expect(key);
             line.trim().trim_end_matches('s').parse().expect(key)
         };
-        let seconds = said("total time:");
+        let seconds = figure("total time:");
         let once: String =
             text.lines().filter(|line| !line.starts_with('[')).map(|line| format!("{line}\n")).collect();
         lab.write("once.txt", once);
@@ -314,7 +314,7 @@ fn totals_and_series_of_sysbench_are_imported() {
         for (direction, key, mib) in
             [("read", "reads/s:", "read, MiB/s:"), ("write", "writes/s:", "written, MiB/s:")]
         {
-            let (count, bytes) = (said(key) * seconds, said(mib) * seconds * 1024.0 * 1024.0);
+            let (count, bytes) = (figure(key) * seconds, figure(mib) * seconds * 1024.0 * 1024.0);
             assert!((sum(&cell, &format!("{direction}s")) as f64 - count).abs() <= 1.0, "{mode} {direction}");
             let ours = sum(&cell, &format!("{direction}_bytes")) as f64;
             // Both are printed with two decimals.

@@ -36,7 +36,7 @@ fn a_device_in_use_is_refused_whatever_is_typed() {
         // Both commands share the check, and most refusals take a second: `format` is tried for every fourth way.
         begun += 1;
         for command in [&run[..], &format].into_iter().take(if begun % 4 == 0 { 2 } else { 1 }) {
-            let (code, _, error) = common::told(&lab.run(command));
+            let (code, _, error) = common::decoded(&lab.run(command));
             println!("{}: {}: {code:?}:{}", way.name, command[0], flat(&error));
             let is_same = ways::checksum(disk) == before;
             if code != Some(3) || !is_same {

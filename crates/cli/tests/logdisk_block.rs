@@ -36,14 +36,14 @@ fn write_synced(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 fn serve(lab: &Lab, target: &str) -> Running {
     let mut child = lab.start(&format!("logdisk serve {target} --unix log.sock"));
     let lines = BufReader::new(child.0.stderr.take().expect("a pipe")).lines();
-    let mut said = Vec::new();
+    let mut text = Vec::new();
     for line in lines {
-        said.push(line.expect("UTF-8"));
-        if said.last().is_some_and(|line| line.starts_with("serving at ")) {
+        text.push(line.expect("UTF-8"));
+        if text.last().is_some_and(|line| line.starts_with("serving at ")) {
             return child;
         }
     }
-    panic!("it does not serve: {said:?}");
+    panic!("it does not serve: {text:?}");
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn an_attached_log_disk_carries_a_filesystem_and_reports_its_state() {
     let after = live();
     assert!(after + (20 << 20) < before, "{before} and then {after}");
     write_synced(&lab.path("mnt/kept"), &data[..3 << 20]).expect("written");
-    let (_, said) = lab.ends(&format!("drive detach {at}"), 0);
-    assert_says(&said, &[&format!("{name} is detached"), &format!("{name}: closed in order")]);
+    let (_, text) = lab.ends(&format!("drive detach {at}"), 0);
+    assert_says(&text, &[&format!("{name} is detached"), &format!("{name}: closed in order")]);
     let figures = stat(&lab, "disk.log");
     assert_eq!((&figures["closed_in_order"], &figures["name"]), (&true.into(), &Value::Null));
     let says = ["disk.log holds", "which ext4 on it would destroy"];
@@ -225,8 +225,8 @@ fn after_a_power_cut_below_requests_fail_and_synced_data_survive() {
     assert!(reads());
     lab.ok(&format!("drive powercut {} --stay-off", drive.name));
     assert!(write_synced(&lab.path("mnt/late"), b"late").is_err(), "no power");
-    let (_, said) = lab.ends(&format!("drive detach {} --force", log.name), 0);
-    assert_says(&said, &["error: not closed in order"]);
+    let (_, text) = lab.ends(&format!("drive detach {} --force", log.name), 0);
+    assert_says(&text, &["error: not closed in order"]);
     lab.ok(&format!("drive power-on {}", drive.name));
     lab.ok(&format!("drive attach --again {}", drive.name));
     let node = drive.node();

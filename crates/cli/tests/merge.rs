@@ -30,8 +30,8 @@ fn merging_again_adds_nothing_and_other_campaigns_stay_apart() {
     run(&lab, "part.db", 7, "--part 2/2");
     lab.ok("store merge 7.db 8.db -o all.db");
     let before = lab.ok("store show --store all.db");
-    let said = lab.ok("store merge 8.db part.db 7.db -o all.db");
-    assert!(said.matches("+0 cells").count() == 3, "{said}");
+    let text = lab.ok("store merge 8.db part.db 7.db -o all.db");
+    assert!(text.matches("+0 cells").count() == 3, "{text}");
     assert_eq!(lab.ok("store show --store all.db"), before);
     assert_eq!(before.lines().count(), 4, "two campaigns below a head:\n{before}");
     // A resume in the merged store has nothing to do.
@@ -50,8 +50,8 @@ fn campaigns_with_different_numbers_stay_apart() {
     );
     lab.ok("run ./host.toml --store a.db");
     lab.ok("run ./host.toml --store b.db");
-    let said = lab.ok("store merge a.db b.db -o all.db");
-    assert_eq!(said.matches("new").count(), 2, "{said}");
+    let text = lab.ok("store merge a.db b.db -o all.db");
+    assert_eq!(text.matches("new").count(), 2, "{text}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod common;
 mod loopback;
 
 use attached::{can_attach, can_mount};
-use common::{Lab, Running, Words, assert_says, done_and_begun, plain, told};
+use common::{Lab, Running, Words, assert_says, decoded, done_and_begun, plain};
 use loopback::skipped;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
@@ -59,7 +59,7 @@ impl Bench {
 
     /// Runs to the end, with this exit code, and leaves nothing; returns standard error.
     fn ends(&self, more: &(impl Words + ?Sized), code: i32) -> String {
-        let (found, out, err) = told(&self.command(more).output().expect("lowtide starts"));
+        let (found, out, err) = decoded(&self.command(more).output().expect("lowtide starts"));
         assert_eq!(found, Some(code), "{}\n{out}\n{err}", more.words().join(" "));
         self.assert_empty();
         err
@@ -355,7 +355,7 @@ fn ctrl_c_ends_servers_and_the_campaign_resumes() {
 #[test]
 fn a_directory_for_logs_is_left_as_it_was_and_never_made() {
     let bench = Bench::with(&format!("{QUICK}log-directory = 'logs'\n").replace("'3s'", "'1s'"));
-    let (code, _, err) = told(&bench.command("").output().expect("lowtide starts"));
+    let (code, _, err) = decoded(&bench.command("").output().expect("lowtide starts"));
     assert_ne!(code, Some(0), "{err}");
     assert_says(&err, &["logs"]);
     assert!(!bench.0.path("logs").exists() && !bench.store().exists(), "something was made");

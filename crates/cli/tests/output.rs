@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, flat, names, told};
+use common::{Lab, decoded, flat, names};
 use std::io::Read;
 
 /// Columns of a small terminal.
@@ -64,9 +64,9 @@ fn tables_fit_a_terminal() {
     for experiment in ["intel-320-random-write", "disk-quick"] {
         fits(&format!("plan {experiment}"));
     }
-    let (answer, told) = lab.ends("run ./tiny.toml --scale 1/256", 0);
+    let (answer, text) = lab.ends("run ./tiny.toml --scale 1/256", 0);
     assert_fits("run", &answer);
-    assert_fits("run, standard error", &told);
+    assert_fits("run, standard error", &text);
     lab.ok("run ./reads.toml --scale 1/256");
     for command in
         ["store show", "store show 1", "store show reads", "compare 1 2", "compare 1 --factor file_size"]
@@ -158,8 +158,8 @@ fn a_mode_and_a_composition_are_printed_as_files_that_can_be_used() {
         let planned = lab.ok(&format!("plan ./tiny.toml --target {device} --scale 1/256"));
         assert!(planned.contains(&format!("target device:{shown}: 2 cells")), "{planned}");
     }
-    let (_, told) = lab.ends("plan ./tiny.toml --target sas-15k-73gb:shalow", 2);
-    assert!(told.contains("has no mode `shalow`") && told.contains("shallow"), "{told}");
+    let (_, text) = lab.ends("plan ./tiny.toml --target sas-15k-73gb:shalow", 2);
+    assert!(text.contains("has no mode `shalow`") && text.contains("shallow"), "{text}");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn a_broken_pipe_is_no_failure() {
     let mut export = lab.command("store export --format json").spawn().expect("lowtide starts");
     let mut first = [0; 1];
     export.stdout.take().expect("a pipe").read_exact(&mut first).expect("something is printed");
-    let (code, _, error) = told(&export.wait_with_output().expect("it ends"));
+    let (code, _, error) = decoded(&export.wait_with_output().expect("it ends"));
     assert_eq!((code, error.as_str()), (Some(0), ""));
 }
 

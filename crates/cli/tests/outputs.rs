@@ -87,13 +87,13 @@ fn lab() -> Lab {
 /// A block device that the tests try to overwrite; `None` if none can be made.
 fn block_device(lab: &Lab) -> Option<loopback::Loop> {
     let device = loopback::Loop::new(8, &[])?;
-    device.put(0, b"somebody's data");
+    device.put(0, b"data of the user");
     symlink(&device.node, lab.path("disk")).expect("a link can be made");
     Some(device)
 }
 
 #[test]
-fn no_output_goes_onto_a_store_or_beside_one() {
+fn no_output_goes_onto_a_store_or_its_companions() {
     let lab = lab();
     for verb in REPLACING.iter().chain(&IN_PLACE) {
         for store in ["lowtide.db", "other.db", "link.db", "link-to-link.db", "hard.db", "./lowtide.db"] {
@@ -337,12 +337,12 @@ fn an_existing_export_is_kept_if_the_command_is_killed_while_it_writes() {
     let lab = lab();
     lab.write("all.json", "old");
     // The kernel kills a program that writes a file beyond its size limit, which is larger than the files
-    // beside the store.
+    // next to the store.
     let ended = shell(&lab, "ulimit -f 33; exec $L export 1 --format json -o all.json");
     let signal = std::os::unix::process::ExitStatusExt::signal(&ended.status);
     assert_eq!(signal, Some(25), "SIGXFSZ ends it: {}", String::from_utf8_lossy(&ended.stderr));
     assert_eq!(lab.read("all.json"), "old");
-    let (code, _, error) = common::told(&shell(&lab, "$L export 1 --format json -o all.json"));
+    let (code, _, error) = common::decoded(&shell(&lab, "$L export 1 --format json -o all.json"));
     assert_eq!(code, Some(0), "{error}");
     assert!(lab.read("all.json").len() > 40 << 10, "it was more than it could write");
 }

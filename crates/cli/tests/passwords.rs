@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Lab, told};
+use common::{Lab, decoded};
 
 /// No server listens on port 1.
 const EXPERIMENT: &str = r#"name = "others"
@@ -18,7 +18,7 @@ duration = "1min"
 /// Runs a command, and asserts that neither its output nor a file it leaves contains the password; returns its exit
 /// code.
 fn hidden(lab: &Lab, arguments: &str) -> Option<i32> {
-    let (code, out, err) = told(&lab.run(arguments));
+    let (code, out, err) = decoded(&lab.run(arguments));
     for text in [&out, &err] {
         assert!(!text.contains("sEc") && !text.contains("panicked"), "lowtide {arguments}\n{text}");
     }

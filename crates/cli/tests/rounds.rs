@@ -52,7 +52,7 @@ fn steady_after(rounds: &[f64]) -> Option<usize> {
 /// code.
 fn run(lab: &Lab, name: &str, scale: &str) -> (Vec<Row>, String, Option<i32>) {
     let output = lab.run(&format!("run {name} --scale {scale} --require-steady --store {name}.db"));
-    let (code, text, _) = common::told(&output);
+    let (code, text, _) = common::decoded(&output);
     (common::rows(&lab.ok(&format!("store export --store {name}.db"))), text, code)
 }
 

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Lab, told};
+use common::{Lab, decoded};
 
 #[test]
 fn the_old_spelling_does_the_same() {
@@ -22,7 +22,7 @@ fn the_old_spelling_does_the_same() {
         ("record --help", "drive record --help"),
         ("help serve", "help drive serve"),
     ] {
-        assert_eq!(told(&lab.run(old)), told(&lab.run(new)), "{old}");
+        assert_eq!(decoded(&lab.run(old)), decoded(&lab.run(new)), "{old}");
     }
 }
 

@@ -6,7 +6,7 @@ mod common;
 #[path = "../../host/tests/common/loopback.rs"]
 mod loopback;
 
-use common::{Lab, Words, assert_says, plain, told};
+use common::{Lab, Words, assert_says, decoded, plain};
 use loopback::{Loop, run};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ impl Bench {
 
     /// The stored rows of a cell, during or after the campaign.
     fn rows(&self, cell: u32) -> Vec<BTreeMap<String, String>> {
-        let (_, csv, _) = told(&self.lab.run("store export --format csv"));
+        let (_, csv, _) = decoded(&self.lab.run("store export --format csv"));
         common::rows(&csv).into_iter().filter(|row| row["cell"] == cell.to_string()).collect()
     }
 
@@ -175,7 +175,7 @@ fn a_filesystem_that_a_kill_left_is_kept_while_it_is_in_use() {
     run("mount", &["-o", "ro", other.trim(), at]);
     let before = bench.disk.checksum();
     let force = bench.command("--force-signature");
-    let (code, _, error) = told(&bench.lab.run(&force));
+    let (code, _, error) = decoded(&bench.lab.run(&force));
     let after = bench.disk.checksum();
     run("umount", &[at]);
     run("losetup", &["--detach", other.trim()]);

@@ -39,14 +39,14 @@ impl Terminal {
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = written.read(&mut bytes) {
-                kept.lock().expect("nobody panics while holding it").extend(&bytes[..count]);
+                kept.lock().expect("no thread panics while holding it").extend(&bytes[..count]);
             }
         });
         Terminal { keyboard, line, screen }
     }
 
     fn text(&self) -> String {
-        String::from_utf8_lossy(&self.screen.lock().expect("nobody panics while holding it")).into_owned()
+        String::from_utf8_lossy(&self.screen.lock().expect("no thread panics while holding it")).into_owned()
     }
 
     /// Whether it edits and echoes lines, as a shell expects.

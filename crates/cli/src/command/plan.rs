@@ -65,7 +65,7 @@ fn writes(plan: &Plan) -> String {
     }
     if plan.experiment.load.work.is_transactions() {
         return format!(
-            "loading and copying databases writes about {:.1} GiB, plus the writes of the load",
+            "loading and copying databases writes about {:.1} GiB, not counting the load",
             filled.as_gib()
         );
     }

@@ -61,7 +61,7 @@ impl<'a> Attached<'a> {
         rustix::process::Pid::from_raw(number as i32).expect("above 0")
     }
 
-    /// A file in its run directory, or beside it.
+    /// Its run directory plus `ending`.
     pub fn path(&self, ending: &str) -> PathBuf {
         PathBuf::from(format!("/run/lowtide/attached/{}{ending}", self.name))
     }

@@ -150,7 +150,7 @@ impl Lab {
     /// Runs the command, which ends with `code`; returns its standard output and standard error.
     pub fn ends(&self, arguments: &(impl Words + ?Sized), code: i32) -> (String, String) {
         let line = arguments.words().join(" ");
-        let (found, out, err) = told(&self.run(arguments));
+        let (found, out, err) = decoded(&self.run(arguments));
         assert_eq!(found, Some(code), "lowtide {line}\n{out}\n{err}");
         assert!(!err.contains("panicked"), "lowtide {line}\n{err}");
         (out, err)
@@ -223,8 +223,8 @@ pub fn rows(csv: &str) -> Vec<BTreeMap<String, String>> {
     reader.deserialize().map(|row| row.expect("a row of CSV")).collect()
 }
 
-/// Exit code, standard output, standard error.
-pub fn told(output: &Output) -> (Option<i32>, String, String) {
+/// The exit code, standard output and standard error of a process.
+pub fn decoded(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("lowtide prints UTF-8");
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }

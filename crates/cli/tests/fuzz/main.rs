@@ -107,8 +107,8 @@ fn changed_inputs_are_accepted_or_refused() {
     for ((kind, how), count) in &run.counts {
         println!("{kind:>12}  {how:<20} {count}");
     }
-    let told: Vec<String> = run.findings.iter().map(|finding| run.keep(finding)).collect();
-    assert!(told.is_empty(), "{} findings\n\n{}", told.len(), told.join("\n\n"));
+    let text: Vec<String> = run.findings.iter().map(|finding| run.keep(finding)).collect();
+    assert!(text.is_empty(), "{} findings\n\n{}", text.len(), text.join("\n\n"));
 }
 
 impl Run {

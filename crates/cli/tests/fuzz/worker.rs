@@ -53,7 +53,7 @@ fn one_worker(
         .stderr(File::create(&log).expect("the folder can be written"))
         .spawn()
         .expect("it starts");
-    let (lines, said) = mpsc::channel();
+    let (lines, text) = mpsc::channel();
     let out = BufReader::new(child.stdout.take().expect("a pipe"));
     let reader = std::thread::spawn(move || {
         for line in out.split(b'\n').map_while(Result::ok) {
@@ -66,7 +66,7 @@ fn one_worker(
     let (mut began, mut before) = (Instant::now(), Duration::ZERO);
     let mut is_done = false;
     let problem = loop {
-        let line = match said.recv_timeout(LONGEST) {
+        let line = match text.recv_timeout(LONGEST) {
             Ok(line) => line,
             Err(mpsc::RecvTimeoutError::Timeout) if !is_over_limit(child.id(), before, began) => continue,
             Err(mpsc::RecvTimeoutError::Timeout) => break Some(format!("it took more than {LONGEST:?}")),

@@ -164,8 +164,8 @@ fn one_round(stack: &Stack<'_>, tpcc: &mut Tpcc, stamps: &mut Stamps, round: u64
         silent.store(is_silent, Ordering::Relaxed);
         std::thread::sleep(pause);
         let after = stack.figure("blocks_moved");
-        let told = lab.ok(&format!("drive powercut {} --stay-off --tear {tear}", stack.drive.name));
-        sum.lost_by_cuts += numbers(&told, &["dropped", "torn"]);
+        let text = lab.ok(&format!("drive powercut {} --stay-off --tear {tear}", stack.drive.name));
+        sum.lost_by_cuts += numbers(&text, &["dropped", "torn"]);
         over.store(true, Ordering::Relaxed);
         tpcc.kill();
         (before, after)

@@ -52,8 +52,8 @@ fn nbdinfo_lists_several_exports_with_their_properties() {
     }
     // qemu-img shows the server's message of an error, nbdinfo does not.
     let Some(none) = real(&lab, "qemu-img", &["info", &served.uri("lgo")]) else { return };
-    let said = String::from_utf8_lossy(&none.stderr).into_owned();
-    assert!(!none.status.success() && said.contains("did you mean \"log\"?"), "{said}");
+    let text = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(!none.status.success() && text.contains("did you mean \"log\"?"), "{text}");
     served.ends_well();
 }
 

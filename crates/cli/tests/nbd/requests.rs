@@ -52,9 +52,9 @@ fn a_read_only_drive_refuses_writes() {
     let uri = served.uri("");
     let Some(refused) = real(&lab, "qemu-io", &["-f", "raw", "-c", "write -P 1 0 4k", &uri]) else { return };
     assert!(!refused.status.success());
-    let said =
+    let text =
         ok(&lab, "qemu-io", &["-r", "-f", "raw", "-c", "read -P 0 0 4k", &uri]).expect("it ran before");
-    assert!(!said.contains("failed"), "{said}");
+    assert!(!text.contains("failed"), "{text}");
     served.ends_well();
 }
 

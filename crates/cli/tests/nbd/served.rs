@@ -37,17 +37,17 @@ impl Served {
         let stderr = BufReader::new(running.0.stderr.take().expect("a pipe"));
         let (sender, uris) = channel();
         let stderr = std::thread::spawn(move || {
-            let mut said = String::new();
+            let mut text = String::new();
             for line in stderr.lines() {
                 let line = line.expect("lowtide prints UTF-8");
                 if let Some(uri) = line.strip_prefix("serving at ") {
                     // The receiver is gone once the test has all URIs.
                     let _ = sender.send(uri.to_owned());
                 }
-                said += &line;
-                said.push('\n');
+                text += &line;
+                text.push('\n');
             }
-            said
+            text
         });
         let mut served = Served { running, uris: Vec::new(), stderr: Some(stderr) };
         let wanted = command.words().into_iter().filter(|word| matches!(*word, "--unix" | "--tcp")).count();
@@ -88,9 +88,9 @@ impl Served {
             self.running.signal(signal);
         }
         let code = self.running.wait();
-        let said = self.stderr.take().map(|thread| thread.join().expect("no panic")).unwrap_or_default();
-        assert!(!said.contains("panicked"), "{said}");
-        (code, said)
+        let text = self.stderr.take().map(|thread| thread.join().expect("no panic")).unwrap_or_default();
+        assert!(!text.contains("panicked"), "{text}");
+        (code, text)
     }
 
     /// Kills it.
@@ -101,8 +101,8 @@ impl Served {
 
     /// Ends it by SIGTERM, with exit code 0.
     pub fn ends_well(mut self) {
-        let (code, said) = self.end();
-        assert_eq!(code, Some(0), "{said}");
+        let (code, text) = self.end();
+        assert_eq!(code, Some(0), "{text}");
     }
 }
 

@@ -32,9 +32,9 @@ fn on_every_ending_signal_a_server_shuts_down_cleanly() {
             "{signal:?}"
         );
         let mut served = Served::by(&lab, "logdisk serve disk.log --unix drive.sock");
-        let (code, said) = served.ends_by(signal);
+        let (code, text) = served.ends_by(signal);
         assert_eq!(code, Some(0), "{signal:?}");
-        assert!(said.contains("closed in order"), "{signal:?}: {said}");
+        assert!(text.contains("closed in order"), "{signal:?}: {text}");
     }
 }
 

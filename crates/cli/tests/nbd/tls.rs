@@ -100,7 +100,7 @@ fn data_comes_back_through_tls() {
     let commands =
         ["-c", "write -P 3 64M 1M", "-c", "read -P 3 64M 1M", "-c", "discard 64M 1M", "-c", "flush"];
     let through = ["--object", &credentials, "--image-opts", &drive];
-    let Some(said) = ok(&lab, "qemu-io", &[&commands[..], &through].concat()) else { return };
-    assert!(!said.contains("failed"), "{said}");
+    let Some(text) = ok(&lab, "qemu-io", &[&commands[..], &through].concat()) else { return };
+    assert!(!text.contains("failed"), "{text}");
     served.ends_well();
 }

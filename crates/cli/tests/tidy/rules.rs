@@ -117,8 +117,8 @@ fn a_module_that_uses_one_above_it_is_reported() {
 fn a_dependency_without_a_reason_is_reported() {
     let manifest = "[workspace.dependencies]\nserde = { version = \"1\" }\n\n[build-dependencies]\nrand = \"0.9\"\n\
                     \n[lints]\nworkspace = true\n";
-    let told = unexplained(manifest, "- `serde`: reads files");
-    assert_eq!(told, ["CONTRIBUTING.md: gives no reason for the dependency `rand`"]);
+    let text = unexplained(manifest, "- `serde`: reads files");
+    assert_eq!(text, ["CONTRIBUTING.md: gives no reason for the dependency `rand`"]);
 }
 
 #[test]
@@ -140,6 +140,6 @@ fn a_verb_that_no_document_names_is_reported() {
 #[test]
 fn a_link_to_nothing_is_reported() {
     let text = "[a](there.md) [b](gone.md#part) [c](https://example.org) [d](#here)";
-    let told = dead_links("x.md", text, &|link| link == "there.md");
-    assert_eq!(told, ["x.md: links to gone.md, which is not there"]);
+    let text = dead_links("x.md", text, &|link| link == "there.md");
+    assert_eq!(text, ["x.md: links to gone.md, which is not there"]);
 }
