@@ -1,6 +1,4 @@
-//! The command line: verbs and their arguments.
-//!
-//! Not here: what they do; see `command`.
+//! The command line: verbs and their arguments. `command` implements the verbs.
 
 mod advise;
 mod attach;
@@ -16,10 +14,10 @@ mod spelling;
 mod store;
 
 pub use advise::AdviseArguments;
-pub use attach::{AttachArguments, DetachArguments, PlainFormat};
-pub use bench::{BenchArguments, BenchFormat, BenchVerb};
+pub use attach::{AttachArguments, DetachArguments};
+pub use bench::{BenchArguments, BenchVerb};
 pub use drive::DriveVerb;
-pub use fit::{FitArguments, FitFormat};
+pub use fit::FitArguments;
 pub use live::{
     CutArguments, DriveArguments, FailArguments, RecordVerb, ServeArguments, ServerArguments, StatArguments,
     TlsUse,
@@ -35,7 +33,7 @@ pub use store::{
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use lowtide_core::Bytes;
+use lowtide_core::{Bytes, UnitError};
 use lowtide_device::flash::spec::Cycles;
 use lowtide_report::cost::Floor;
 use lowtide_report::lifetime::{RateError, WriteRate};
@@ -44,37 +42,35 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Measure storage at low tide: what a drive sustains once it is no longer fresh.
+/// Measure storage at low tide: the sustained performance of drives and databases.
 #[derive(Debug, Parser)]
 #[command(name = "lowtide", version, arg_required_else_help = true, max_term_width = 80)]
 #[command(help_template = TOP, after_help = ENDING)]
 pub struct Arguments {
-    /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// The help of the program itself: short enough for a terminal of 24 lines.
+/// The help of the program itself, which fits a terminal of 24 lines.
 const TOP: &str = "\
 {about}
 
 {usage-heading} {usage}
 
-Begin with `lowtide run intel-320-random-write`. Commands, in order of use:
+Begin with `lowtide run intel-320-random-write`. Commands:
 {subcommands}{after-help}";
 
 const ENDING: &str = "\
-Also: bench (costs of lowtide itself), completions (for a shell), --version
+Also: bench (performance of lowtide), completions (for a shell), --version
 Exit codes: 0 ok, 1 failed, 2 bad input, 3 refused, 4 not steady, 5 regression";
 
-/// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Run an experiment and report
+    /// Run an experiment and report the results
     Run(RunArguments),
     /// Show what `run` would do, without doing it
     Plan(PlanArguments),
-    /// Write the report of a campaign again
+    /// Rewrite the report of a campaign
     Report(ReportArguments),
     /// Compare campaigns, or the values of a factor inside one
     Compare(CompareArguments),
@@ -101,7 +97,7 @@ pub enum Verb {
     /// Serve or attach a simulated drive; cut its power, inject faults
     #[command(subcommand)]
     Drive(DriveVerb),
-    /// Turn random writes into sequential ones: a log-structured layer
+    /// Make random writes sequential with a log-structured layer
     Logdisk(LogdiskArguments),
     /// Measure lowtide itself
     #[command(hide = true)]
@@ -114,10 +110,10 @@ pub enum Verb {
     },
 }
 
-/// What to run, and changed how.
+/// The experiment, with the changes of the command line.
 #[derive(Debug, Args)]
 pub struct ExperimentArguments {
-    /// An experiment of the catalogue (see `lowtide experiments`) or the path of a file
+    /// The experiment: a name (see `lowtide experiments`) or the path of a file
     pub experiment: String,
     /// Replace the experiment's target: device:NAME, file:PATH, dir:PATH or block:PATH
     #[arg(long, value_name = "TARGET", value_parser = target)]
@@ -125,7 +121,7 @@ pub struct ExperimentArguments {
     /// Change a key of the experiment, such as threads=4 (may be given more than once)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Divide sizes and durations, such as 1/8
+    /// Scale sizes and durations down, such as 1/8
     #[arg(long, default_value = "1", value_parser = scale)]
     pub scale: u64,
     /// The seed of every random choice
@@ -133,10 +129,8 @@ pub struct ExperimentArguments {
     pub seed: u64,
 }
 
-/// Arguments of `plan`.
 #[derive(Debug, Args)]
 pub struct PlanArguments {
-    /// What to plan
     #[command(flatten)]
     pub experiment: ExperimentArguments,
     /// Output format
@@ -144,7 +138,7 @@ pub struct PlanArguments {
     pub format: Format,
 }
 
-/// Which campaign of which store.
+/// A campaign and its store.
 #[derive(Debug, Args)]
 pub struct CampaignArguments {
     /// The number or name of a campaign [default: the last one]
@@ -154,10 +148,8 @@ pub struct CampaignArguments {
     pub store: PathBuf,
 }
 
-/// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
-    /// Which campaign
     #[command(flatten)]
     pub campaign: CampaignArguments,
     /// Where to write the HTML report
@@ -168,14 +160,13 @@ pub struct ReportArguments {
     pub figures: Option<PathBuf>,
 }
 
-/// Arguments of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArguments {
-    /// Campaigns: NUMBER or NAME in the store, FILE:NUMBER in another store, FILE for its last one, or @NAME for a
-    /// baseline; the first is the base
+    /// Campaigns: NUMBER or NAME in the store, FILE:NUMBER in another store, FILE for the last campaign of another
+    /// store, or @NAME for a baseline; the others are compared with the first
     #[arg(required = true)]
     pub campaigns: Vec<String>,
-    /// Compare the values of this factor inside one campaign instead
+    /// Compare the values of this factor in one campaign
     #[arg(long)]
     pub factor: Option<String>,
     /// The store
@@ -187,83 +178,81 @@ pub struct CompareArguments {
     /// Also write the comparison as HTML
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Exit with code 5 where the 95 % interval of a ratio to the base lies beyond a limit, such as "throughput < 0.95"
-    /// or "latency_p99 > 110% overall" (may be given more than once)
+    /// Exit with code 5 if the 95 % interval of a ratio to the first campaign is beyond this limit, such as
+    /// "throughput < 0.95" or "latency_p99 > 110% overall" (may be given more than once)
     #[arg(long, value_name = "LIMIT")]
     pub fail_if: Vec<String>,
-    /// The same as --fail-if "throughput < 1 - PERCENT", such as 5%; of databases new_orders
+    /// Short for --fail-if "throughput < 1 - PERCENT", such as 5%; for databases, of new_orders
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_below: Option<f64>,
-    /// Compare cells without a steady state, too, by the last quarter of their measurement
+    /// Also compare cells without a steady state, by the last quarter of their measurement
     #[arg(long)]
     pub unsettled: bool,
 }
 
-/// Arguments of `devices` and `experiments`.
 #[derive(Debug, Args)]
 pub struct CatalogueArguments {
-    /// What to do [default: list]
+    /// The verb; `None` lists.
     #[command(subcommand)]
     pub verb: Option<CatalogueVerb>,
 }
 
-/// What to do with the catalogue.
 #[derive(Debug, Subcommand)]
 pub enum CatalogueVerb {
-    /// List names and titles
+    /// List names and titles (the default)
     List,
-    /// Print a file as it is
+    /// Print a file unchanged
     Show {
-        /// Its name
+        /// The name, or the path of a file
         name: String,
     },
 }
 
-/// Arguments of `lifetime`.
 #[derive(Debug, Args)]
 #[command(after_help = "TBW = raw NAND × rated cycles ÷ (write amplification × wear levelling).\n\
-    Of a real drive: smartctl --json -a /dev/sdX > now.json, then --smart now.json")]
+    For a real drive: smartctl --json -a /dev/sdX > now.json, then --smart now.json")]
 pub struct LifetimeArguments {
-    /// A device (a name, or the path of a file), or a campaign of a store
+    /// A device (a name or the path of a file), or a campaign of a store
     #[arg(value_name = "DEVICE|RUN", required_unless_present = "smart", conflicts_with = "smart")]
     pub what: Option<String>,
-    /// What the host writes, such as 40MiB/s, 5TB/day or 0.5DWPD
+    /// Write rate of the host, such as 40MiB/s, 5TB/day or 0.5DWPD
     #[arg(long, value_name = "RATE", value_parser = rate, required_unless_present = "smart")]
     pub writes: Option<WriteRate>,
-    /// The counters of a real drive, by smartctl or nvme-cli as JSON (more than once: logs of the same drive)
+    /// Counters of a real drive: JSON output of smartctl or nvme-cli (may be given more than once, for logs of one
+    /// drive)
     #[arg(long, value_name = "FILE")]
     pub smart: Vec<PathBuf>,
-    /// Its counters of an earlier day: tells of the time between
+    /// Earlier counters of the same drive; the report covers the time since then
     #[arg(long, value_name = "FILE", requires = "smart")]
     pub since: Vec<PathBuf>,
     /// Data as a share of the capacity in use
     #[arg(long, default_value = "0.8", value_parser = share)]
     pub fill: f64,
-    /// The share of the capacity that is never written
+    /// Share of the capacity that is never written
     #[arg(long, default_value = "0", value_parser = share)]
     pub reserve: f64,
-    /// Bytes of a write
+    /// Size of a write
     #[arg(long, default_value = "16KiB", value_parser = size)]
     pub block: Bytes,
-    /// Rated erase cycles, such as 3000 or 5000..10000 [default: of the device file]
+    /// Rated erase cycles, such as 3000 or 5000..10000 [default: as the device file says]
     #[arg(long, value_parser = cycles)]
     pub cycles: Option<Cycles>,
-    /// All NAND of the real drive [default: its capacity]
+    /// Raw NAND of the real drive [default: its capacity]
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "smart", conflicts_with = "what")]
     pub raw: Option<Bytes>,
-    /// How much faster than the mean the fastest blocks wear [default: as simulated]
+    /// Wear of the most worn blocks relative to the mean [default: as simulated]
     #[arg(long, value_name = "FACTOR", value_parser = factor)]
     pub wear_levelling: Option<f64>,
-    /// Years over which drive writes per day are counted
-    #[arg(long, default_value = "5", value_name = "YEARS", value_parser = above_zero)]
+    /// Warranty period for drive writes per day
+    #[arg(long, default_value = "5", value_name = "YEARS", value_parser = years)]
     pub warranty: f64,
-    /// Simulate a smaller drive, such as 1/16: write amplification does not depend on size
+    /// Simulate a smaller drive, such as 1/16; write amplification does not depend on size
     #[arg(long, default_value = "1/16", value_parser = scale)]
     pub scale: u64,
     /// The seed of every random choice
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// The store that has the campaign [default: lowtide.db]
+    /// The store of the campaign [default: lowtide.db]
     #[arg(long, value_name = "FILE", conflicts_with = "smart")]
     pub store: Option<PathBuf>,
     /// Output format
@@ -271,7 +260,6 @@ pub struct LifetimeArguments {
     pub format: Format,
 }
 
-/// Arguments of `cost`.
 #[derive(Debug, Args)]
 pub struct CostArguments {
     /// Campaigns: NUMBER or NAME in the store, or FILE:NUMBER in another store
@@ -280,13 +268,13 @@ pub struct CostArguments {
     /// The store
     #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
     pub store: PathBuf,
-    /// Prices in US dollars by device: lines NAME,USD (.csv) or NAME = USD (.toml) [default: of the device files]
+    /// Prices of devices in US dollars: lines NAME,USD (.csv) or NAME = USD (.toml) [default: as the device files say]
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
-    /// The level that must be kept, such as 100MiB/s; of databases, new orders per minute, such as 5000NOTPM
+    /// The required level, such as 100MiB/s; for databases, new orders per minute, such as 5000NOTPM
     #[arg(long, value_name = "RATE", value_parser = Floor::from_str)]
     pub floor: Option<Floor>,
-    /// Compute a published table again instead: e10
+    /// Recompute a published table instead: e10
     #[arg(long, value_name = "STUDY")]
     pub published: Option<String>,
     /// Output format
@@ -294,40 +282,39 @@ pub struct CostArguments {
     pub format: Format,
 }
 
-/// Arguments of `validate`.
 #[derive(Debug, Args)]
 pub struct ValidateArguments {
-    /// Studies, such as e06, or experiments that have published numbers
-    /// [default: all that need no real server]
+    /// Studies, such as e06, or experiments with published numbers
+    /// [default: all experiments without real servers]
     #[arg(value_name = "STUDY")]
     pub studies: Vec<String>,
     /// The seed of every random choice
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Divide sizes and durations, such as 1/8; only full size counts
+    /// Scale sizes and durations down, such as 1/8; only results at full size are valid
     #[arg(long, default_value = "1", value_parser = scale)]
     pub scale: u64,
-    /// Write a report with the published points on the models' curves
+    /// Write a report that shows the published points on the models' curves
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Keep every raw number: a store for each experiment in this directory
+    /// Keep the raw numbers, in a store for each experiment in this directory
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
-    /// Also run experiments on real database servers: hours of wall time
+    /// Also run the experiments on real database servers, which take hours
     #[arg(long)]
     pub real_servers: bool,
-    /// Exit with code 5 where a claim fails that the documents do not explain
+    /// Exit with code 5 if a claim fails without an explanation in the documentation
     #[arg(long)]
     pub require: bool,
-    /// Output format; json is one object a line, the summary last
+    /// Output format; json prints one object per line, the summary last
     #[arg(long, default_value = "table")]
     pub format: Format,
 }
 
-/// How to print an answer.
+/// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For a terminal
+    /// Text for a terminal
     Table,
     /// One JSON object
     Json,
@@ -335,6 +322,15 @@ pub enum Format {
     Csv,
     /// GitHub-flavoured Markdown
     Markdown,
+}
+
+/// Format of facts and figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlainFormat {
+    /// Text for a terminal
+    Table,
+    /// One JSON object per line
+    Json,
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -374,21 +370,26 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 fn factor(text: &str) -> Result<f64, String> {
-    let factor = text.parse::<f64>().ok().filter(|factor| (1.0..=1000.0).contains(factor));
+    let factor = text.parse().ok().filter(|factor| (1.0..=1000.0).contains(factor));
     factor.ok_or_else(|| "write a factor from 1 such as `1.2`".to_owned())
 }
 
-fn above_zero(text: &str) -> Result<f64, String> {
-    let years = text.parse::<f64>().ok().filter(|years| *years > 0.0 && *years <= 1000.0);
+fn years(text: &str) -> Result<f64, String> {
+    let years = text.parse().ok().filter(|years| *years > 0.0 && *years <= 1000.0);
     years.ok_or_else(|| "write a number of years such as `5`".to_owned())
 }
 
+/// A size or a time.
+fn unit<T: FromStr<Err = UnitError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: UnitError| error.to_string())
+}
+
 fn size(text: &str) -> Result<Bytes, String> {
-    text.parse().map_err(|error: lowtide_core::UnitError| error.to_string())
+    unit(text)
 }
 
 impl ExperimentArguments {
-    /// What is asked for.
+    /// The experiment that the arguments ask for.
     pub fn asked(&self) -> Asked {
         Asked {
             source: Source::Named(self.experiment.clone()),
@@ -419,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn experiments_in_turns_are_typed_again() {
+    fn an_interleaved_command_line_can_be_repeated() {
         let parsed =
             Arguments::try_parse_from(["lowtide", "run", "--interleave", "a", "b b", "c"]).expect("parses");
         let Verb::Run(run) = parsed.verb else { panic!("it runs") };

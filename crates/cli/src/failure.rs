@@ -1,4 +1,4 @@
-//! Exit codes, and the printing of failures. The text of a failure is in [`Failure`].
+//! Exit codes of the command, and printing of failures.
 
 use crate::say::say;
 use lowtide_files::passwords;
@@ -6,17 +6,17 @@ pub use lowtide_studies::failure::Failure;
 use lowtide_studies::failure::Kind;
 use std::process::ExitCode;
 
-/// The command ran to its end and found a failure.
+/// The command failed, or found a failure.
 pub const FAILED: u8 = 1;
-/// The input cannot be used.
+/// The input is invalid.
 const BAD_INPUT: u8 = 2;
-/// Going on might destroy data.
+/// Refused, because continuing might destroy data.
 const REFUSED: u8 = 3;
-/// A steady state was demanded, and there is none.
+/// A cell lacks the steady state that `--require-steady` demands.
 pub const NO_STEADY_STATE: u8 = 4;
-/// Slower than allowed.
+/// A limit was crossed.
 pub const REGRESSION: u8 = 5;
-/// Ended by a signal.
+/// Interrupted by a signal.
 pub const INTERRUPTED: u8 = 130;
 
 /// The exit code of a failure.
@@ -34,7 +34,7 @@ pub fn print(failure: &Failure) {
     failure.reports().iter().for_each(|report| say(format_args!("{report:?}")));
 }
 
-/// Prints clap's error or the requested help, with passwords from the command line removed.
+/// Prints clap's error or the requested help, without passwords from the command line.
 pub fn of_arguments(error: &clap::Error) -> ExitCode {
     let plain = error.render().to_string();
     let shown = passwords::without_in_prose(&plain);

@@ -1,6 +1,6 @@
 //! The command `lowtide`: parses arguments, calls the crates below, prints results.
 //!
-//! Results go to standard output, everything else to standard error. Not here: all measuring and judging.
+//! Results go to standard output, messages to standard error. The crates below measure and judge.
 
 mod args;
 mod command;
@@ -20,7 +20,7 @@ use lowtide_host::memory::HugePages;
 use lowtide_live::control::Order;
 use std::process::ExitCode;
 
-/// Simulated drives live in hundreds of megabytes of tables that are read at random.
+/// Simulated drives have tables of hundreds of megabytes that are read at random.
 #[global_allocator]
 static ALLOCATOR: HugePages = HugePages;
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-/// Prints to standard error; write errors are ignored.
+/// Prints a line to standard error, ignoring write errors.
 pub fn say(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }

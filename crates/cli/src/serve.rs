@@ -1,13 +1,15 @@
-//! The growing report for a browser: what `run --serve` shows, read from the store.
+//! The growing report of `run --serve`, read from the store.
 //!
 //! ```text
-//! GET /             the report as of now; the page asks again every few seconds and stays where it is
-//! GET /report.json  the same as JSON
+//! GET /             the current report, as a page that updates itself every few seconds
+//! GET /report.json  the current report as JSON
 //! ```
 //!
-//! The report is rendered on request, and only if the campaign has changed since. Not here: the server and
-//! its limits (`lowtide_host::http`), TLS and passwords: anyone who can reach the address by one of its host
-//! names can read the report.
+//! The report is rendered on request, and only if the campaign has changed. `lowtide_host::http` has the server and its
+//! limits.
+//!
+//! # Not handled
+//! TLS and passwords: every client that reaches the address by one of its host names can read the report.
 
 use crate::failure::Failure;
 use lowtide_host::http::{self, Hosts, Page, Rendering, Site};
@@ -20,10 +22,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Script that reloads the page during the run.
+/// Script that updates the page during the run.
 const FOLLOW: &str = include_str!("follow.html");
-
-/// Where the report is.
 const PAGES: [Page; 2] = [
     Page { path: "/", kind: "text/html; charset=utf-8" },
     Page { path: "/report.json", kind: "application/json" },
@@ -36,7 +36,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `address` and serves the added campaigns as far as they are stored.
+    /// Listens at `address`, and serves the report of the added campaigns.
     pub fn start(address: SocketAddr, hosts: Hosts, store: &Path) -> Result<Server, Failure> {
         let campaigns = Arc::<Mutex<Vec<i64>>>::default();
         let growing = Growing {
@@ -50,40 +50,40 @@ impl Server {
         let http = http.map_err(|error| {
             Failure::usage(
                 format_args!("cannot listen at {address}: {error}"),
-                "name another port with `--serve PORT`; 0 takes any that is free",
+                "name another port with `--serve PORT`; 0 takes any free port",
             )
         })?;
         Ok(Server { http, campaigns })
     }
 
-    /// Where a browser finds it.
+    /// The address for a browser.
     pub fn url(&self) -> String {
         format!("http://{}/", self.http.address())
     }
 
-    /// A campaign to be shown.
+    /// Adds a campaign to the report.
     pub fn add(&self, campaign: i64) {
         self.campaigns.lock().expect(UNPOISONED).push(campaign);
     }
 }
 
-const UNPOISONED: &str = "nobody panics while holding it";
+const UNPOISONED: &str = "no thread panics while holding it";
 
-/// The page with the reload script inserted.
+/// Inserts the script into a page.
 fn following(page: &str) -> String {
     page.replacen("</head>", &format!("{FOLLOW}</head>"), 1)
 }
 
-/// What a report shows of a campaign: its number, and how many of its cells are done, failed and predicted.
+/// Progress of a campaign: its number, and its numbers of done, failed and predicted cells.
 type Progress = (i64, [u32; 3]);
 
-/// The report as it grows.
+/// The growing report.
 struct Growing {
     store: PathBuf,
     campaigns: Arc<Mutex<Vec<i64>>>,
-    /// The last report, and the progress it was made from.
+    /// The last report, with the progress it shows.
     report: Option<(Vec<Progress>, Report)>,
-    /// Progress that each page was last rendered from.
+    /// The progress that each page showed last.
     sent: BTreeMap<&'static str, Vec<Progress>>,
 }
 
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_follows_once() {
+    fn the_script_is_inserted_once() {
         let page = following("<html><head></head><body></head></body>");
         assert_eq!(page.matches("<script>").count(), 1);
     }

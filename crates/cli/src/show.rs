@@ -1,11 +1,10 @@
-//! What is shown while a campaign runs: progress or the live view on the terminal, and a page for a browser.
-//!
-//! Not here: how each is drawn; `progress`, `watch`, `serve`.
+//! The displays of a running campaign: progress bars (`progress`) or the live view (`watch`) on the terminal, and a
+//! page for a browser (`serve`).
 
 use crate::args::RunArguments;
 use crate::failure::Failure;
 use crate::output;
-use crate::progress::Shown;
+use crate::progress::Bars;
 use crate::serve::Server;
 use crate::watch::Watch;
 use lowtide_host::http::Hosts;
@@ -16,32 +15,14 @@ use lowtide_record::analysis::Verdict;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Everything that shows how a run goes.
+/// The displays of a run. Dropping it clears the terminal and closes the port.
 pub struct Show {
-    display: Box<dyn Display>,
+    display: Box<dyn Progress>,
     server: Option<Server>,
 }
 
-/// A terminal display that is removed at the end of the run.
-trait Display: Progress {
-    fn end(&self);
-}
-
-impl Display for Shown {
-    fn end(&self) {
-        self.finish();
-    }
-}
-
-impl Display for Watch {
-    fn end(&self) {
-        self.finish();
-    }
-}
-
 impl Show {
-    /// Begins to show a run of so many cells. If a port was requested, it is opened before anything is
-    /// printed.
+    /// Begins to show a run of `cells` cells. The port of `--serve` is opened before anything is printed.
     pub fn begin(
         arguments: &RunArguments,
         title: &str,
@@ -55,27 +36,19 @@ impl Show {
             output::say(format_args!("live report at {}", server.url()));
         }
         let watch = if arguments.watch { Watch::begin(title, cells, Arc::clone(interrupt)) } else { None };
-        let watched = watch.is_some();
-        let display: Box<dyn Display> = match watch {
+        let display: Box<dyn Progress> = match watch {
             Some(watch) => Box::new(watch),
-            None => Box::new(Shown::new(cells)),
+            None => {
+                let bars = Bars::new(cells);
+                if arguments.watch {
+                    bars.note(
+                        "--watch needs a terminal of at least 80 columns and 24 lines; showing plain progress",
+                    );
+                }
+                Box::new(bars)
+            }
         };
-        if arguments.watch && !watched {
-            display
-                .note("--watch needs a terminal of at least 80 columns and 24 lines; showing plain progress");
-        }
         Ok(Show { display, server })
-    }
-
-    /// The campaign's progress listener.
-    pub fn progress(&self) -> &dyn Progress {
-        self
-    }
-
-    /// Takes everything off the screen, and closes the port.
-    pub fn end(self) {
-        self.display.end();
-        drop(self.server);
     }
 }
 

@@ -1,9 +1,8 @@
-//! The live view of `run --watch`: the running cell's throughput and latency over time, what can be said of it so far,
-//! the time left, and the cells that ended with their answers.
+//! The live view of `run --watch`: the running cell's throughput, latency and preliminary verdict, the remaining
+//! time, and the results of the cells that ended.
 //!
-//! It is drawn on standard error, by a thread of its own, a few times a second, on the terminal's other screen; what was
-//! on the terminal comes back at the end, on Ctrl-C and on a panic. After Ctrl-C nothing more is drawn. Not here: what is
-//! drawn where: `draw`.
+//! A thread draws it four times a second on standard error, on the alternate screen of the terminal. The terminal is
+//! restored at the end, on Ctrl-C and on a panic. `draw` has the layout.
 
 mod draw;
 mod state;
@@ -26,28 +25,28 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The smallest terminal on which there is room.
+/// Minimum size of the terminal: columns and lines.
 const SMALLEST: (u16, u16) = (80, 24);
-/// How often it is drawn.
+/// Interval between drawings.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// A live view that is drawn.
+/// A live view. Dropping it restores the terminal.
 pub struct Watch {
     state: Arc<Mutex<State>>,
     ended: Arc<AtomicBool>,
-    drawing: Mutex<Option<JoinHandle<()>>>,
+    drawing: Option<JoinHandle<()>>,
 }
 
-/// Whether there is a terminal to draw on, and it is large enough.
+/// Whether standard error is a terminal, and large enough.
 fn is_possible() -> bool {
-    // Of the terminal that is drawn on, which need not be the one that controls the process.
+    // The size of this terminal, which need not be the controlling terminal of the process.
     let size = console::Term::stderr().size_checked();
     let large = size.is_some_and(|(lines, columns)| columns >= SMALLEST.0 && lines >= SMALLEST.1);
     large && std::io::stderr().is_terminal() && std::io::stdin().is_terminal()
 }
 
 impl Watch {
-    /// Begins to draw; `None` where that is not possible.
+    /// Begins to draw; `None` if that is impossible.
     pub fn begin(title: &str, cells: usize, interrupt: Arc<AtomicBool>) -> Option<Watch> {
         if !is_possible() || open().is_err() {
             return None;
@@ -61,48 +60,52 @@ impl Watch {
         let ended = Arc::new(AtomicBool::new(false));
         let (drawn, until) = (Arc::clone(&state), Arc::clone(&ended));
         let drawing = std::thread::spawn(move || keep_drawing(&drawn, &until, &interrupt));
-        Some(Watch { state, ended, drawing: Mutex::new(Some(drawing)) })
+        Some(Watch { state, ended, drawing: Some(drawing) })
     }
 
-    /// Gives the terminal back.
-    pub fn finish(&self) {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect(UNPOISONED)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        let drawing = self.drawing.lock().expect("nobody panics while holding it").take();
-        if let Some(drawing) = drawing {
-            // What the thread did wrong was said by its panic.
+        if let Some(drawing) = self.drawing.take() {
+            // A panic of the thread has already been printed.
             let _ = drawing.join();
         }
         for note in self.state().take_notes() {
             output::say(note);
         }
     }
-
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().expect("nobody panics while holding it")
-    }
 }
 
-/// Takes the terminal.
+const UNPOISONED: &str = "no thread panics while holding it";
+
+/// Switches to the alternate screen.
 fn open() -> std::io::Result<()> {
     terminal::enable_raw_mode()?;
     execute!(std::io::stderr(), terminal::EnterAlternateScreen, cursor::Hide)
 }
 
-/// Gives it back; no harm is done where it was given back already.
+/// Restores the terminal; idempotent.
 fn close() {
-    // There is nobody to tell.
+    // Without a terminal, the errors cannot be shown.
     let _ = execute!(std::io::stderr(), terminal::LeaveAlternateScreen, cursor::Show);
     let _ = terminal::disable_raw_mode();
 }
 
 fn keep_drawing(state: &Mutex<State>, ended: &AtomicBool, interrupt: &AtomicBool) {
-    let Ok(mut screen) = Terminal::new(CrosstermBackend::new(std::io::stderr())) else { return close() };
+    let Ok(mut screen) = Terminal::new(CrosstermBackend::new(std::io::stderr())) else {
+        return close();
+    };
     while !ended.load(Ordering::Relaxed) && !interrupt.load(Ordering::Relaxed) {
-        let state = state.lock().expect("nobody panics while holding it").clone();
+        let state = state.lock().expect(UNPOISONED).clone();
         if screen.draw(|frame| draw(frame, &state)).is_err() {
             break;
         }
-        // In raw mode Ctrl-C is a key like others.
+        // In raw mode Ctrl-C is an ordinary key.
         if event::poll(EVERY).unwrap_or(false)
             && let Ok(Event::Key(key)) = event::read()
             && key.code == KeyCode::Char('c')
@@ -122,7 +125,7 @@ impl Progress for Watch {
         self.state().ended(cell, failure);
     }
     fn spared(&self, cells: usize) {
-        self.state().spared(cells);
+        self.state().skip(cells);
     }
     fn note(&self, text: &str) {
         self.state().note(text);

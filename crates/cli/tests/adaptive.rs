@@ -1,11 +1,11 @@
-//! `lowtide run --adaptive`: a curve from a part of its sizes, as near to the whole sweep as it says, the same from the same seed, and
-//! gone on with after a break.
+//! `lowtide run --adaptive`: the curve from few sizes is as close to that of all sizes as requested, depends only on
+//! the seed, and resumes after an interruption.
 //!
-//! Not here: curves without a drive; those are in `crates/studies/src/adaptive/tests.rs`.
+//! The tests in `crates/studies/src/adaptive/tests.rs` cover curves without a drive.
 
 mod common;
 
-use common::{Lab, Running, assert_says, done_and_begun, wait_until};
+use common::{Lab, assert_says, done_and_begun, wait_until};
 use rusqlite::Connection;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ fn sizes(store: &Path) -> BTreeMap<i64, Size> {
     rows.and_then(Iterator::collect).expect("cells are read")
 }
 
-/// How far each size is from the same one of the whole sweep, as a share.
+/// The error of each size against the complete sweep, as a share of the level.
 fn errors(adaptive: &BTreeMap<i64, Size>, whole: &BTreeMap<i64, Size>) -> Vec<f64> {
     adaptive.iter().map(|(data, size)| size.level / whole[data].level - 1.0).collect()
 }
@@ -55,13 +55,13 @@ fn errors(adaptive: &BTreeMap<i64, Size>, whole: &BTreeMap<i64, Size>) -> Vec<f6
 #[test]
 fn a_third_of_the_device_time_gives_the_curve_of_an_intel_320_within_five_percent() {
     let lab = Lab::new();
-    let run = ["run", "size-curve", "--scale", "1/16", "--seed", "1"];
-    lab.ok(&[&run[..], &["--store", "whole.db"]].concat());
-    let told = lab.ok(&[&run[..], &["--adaptive", "--store", "some.db"]].concat());
+    let run = "run size-curve --scale 1/16 --seed 1";
+    lab.ok(&format!("{run} --store whole.db"));
+    let text = lab.ok(&format!("{run} --adaptive --store some.db"));
     let (whole, some) = (sizes(&lab.path("whole.db")), sizes(&lab.path("some.db")));
     let time = |all: &BTreeMap<i64, Size>| all.values().map(|size| size.took_s).sum::<f64>();
     let (share, errors) = (time(&some) / time(&whole), errors(&some, &whole));
-    println!("seed 1: {:.1} % of the device time, errors {errors:.4?}\n{told}", 100.0 * share);
+    println!("seed 1: {:.1} % of the device time, errors {errors:.4?}\n{text}", 100.0 * share);
     assert_eq!((whole.len(), some.len()), (29, 29));
     assert!(share <= 0.35, "{share} of the device time");
     let worst = errors.iter().fold(0.0, |worst: f64, error| worst.max(error.abs()));
@@ -75,125 +75,105 @@ fn a_third_of_the_device_time_gives_the_curve_of_an_intel_320_within_five_percen
         );
     }
     let measured = 29 - predicted.len();
-    assert_says(&told, &[&format!("{measured} of 29 sizes measured"), "spared", "predicted", "device time"]);
-    // What the figure and the page show.
+    assert_says(&text, &[&format!("{measured} of 29 sizes measured"), "spared", "predicted", "device time"]);
     let page = lab.read("report.html");
     assert!(page.contains("predicted") && page.contains("Dashed: sizes that were not measured"));
 }
 
 /// A short sweep of seven sizes.
-const SHORT: &str = r#"name = "short"
-target.device = "intel-320-160gb"
-
-[before-each-cell]
-purge = "secure-erase"
-fill = "sequential"
-
-[workload]
-pattern = "random-write"
+const SHORT: &str = common::experiment!(
+    "short",
+    "secure-erase",
+    r#"pattern = "random-write"
 block = "16KiB"
 until = "steady"
 max = "5h"
 interval = "1min"
-
 [sweep]
 file_size = { from = "20GiB", to = "140GiB", step = "20GiB" }
-"#;
-const ADAPTIVE: [&str; 5] = ["run", "./short.toml", "--adaptive", "--scale", "1/128"];
+"#
+);
+const ADAPTIVE: &str = "run ./short.toml --adaptive --scale 1/128";
 
 #[test]
-fn the_same_seed_chooses_and_predicts_the_same_however_many_cells_run_at_once() {
-    let lab = Lab::new();
-    lab.write("short.toml", SHORT);
-    let run = |store: &str, jobs: &str, seed: &str| {
-        lab.ok(&[&ADAPTIVE[..], &["--store", store, "--jobs", jobs, "--seed", seed]].concat());
+fn choices_and_predictions_depend_on_the_seed_and_not_on_the_number_of_jobs() {
+    let lab = Lab::with(&[("short.toml", SHORT)]);
+    let run = |store: &str, jobs: u32, seed: u32| {
+        lab.ok(&format!("{ADAPTIVE} --store {store} --jobs {jobs} --seed {seed}"));
         (sizes(&lab.path(store)), lab.exports(store))
     };
-    let one = run("a.db", "1", "5");
-    assert!(one == run("b.db", "2", "5"), "seed 5, one and two jobs");
-    assert_ne!(one.1, run("c.db", "2", "6").1, "seeds 5 and 6");
+    let one = run("a.db", 1, 5);
+    assert!(one == run("b.db", 2, 5), "seed 5, one and two jobs");
+    assert_ne!(one.1, run("c.db", 2, 6).1, "seeds 5 and 6");
     let (csv, json) = &one.1;
     assert!(json.contains("\"predicted\":{"), "the export says what is predicted");
     let spared = one.0.values().filter(|size| size.status == "spared").count();
     assert!(spared > 0 && !csv.contains("spared"), "raw intervals are those of measured cells alone");
-    let listed = lab.ok(&["store", "show", "--store", "a.db"]);
-    assert_says(&listed, &[&format!("{} of 7, {spared} predicted", 7 - spared)]);
-    // Reports of the store say the same, and say which levels were not measured.
-    let shown = lab.ok(&["store", "show", "1", "--store", "a.db"]);
+    lab.prints("store show --store a.db", &[&format!("{} of 7, {spared} predicted", 7 - spared)]);
+    let shown = lab.ok("store show 1 --store a.db");
     assert_says(&shown, &["spared", "predicted", "Adaptive:"]);
 }
 
 #[test]
-fn a_killed_campaign_chooses_on_as_an_unbroken_one() {
+fn a_killed_campaign_resumes_with_the_choices_of_an_uninterrupted_one() {
     let lab = Lab::new();
-    // A fast machine may be through before anyone looks: then the drive is larger.
     let mut scale = 128;
-    let share = |scale: u32| format!("1/{scale}");
+    let run =
+        |scale: u32, store| format!("run ./short.toml --adaptive --scale 1/{scale} --jobs 1 --store {store}");
+    lab.write("short.toml", SHORT);
     loop {
-        lab.write("short.toml", SHORT);
-        let part = share(scale);
-        let arguments =
-            ["run", "./short.toml", "--adaptive", "--scale", &part, "--jobs", "1", "--store", "broken.db"];
-        let mut child = Running(lab.command(&arguments).spawn().expect("lowtide starts"));
+        let mut child = lab.start(&run(scale, "broken.db"));
         let store = lab.path("broken.db");
         let caught = wait_until(&mut child, || done_and_begun(&store).0 > 2);
-        if caught && !child.ended() {
+        if caught && !child.has_ended() {
             child.signal(Signal::KILL);
             child.wait();
             break;
         }
-        assert!(scale > 8, "it cannot be caught");
+        // A fast machine may finish first: try again with a larger drive.
+        assert!(scale > 8, "it always ends before it can be killed");
         scale /= 2;
-        lab.names().iter().filter(|name| name.starts_with("broken")).for_each(|name| {
-            std::fs::remove_file(lab.path(name)).expect("the store can be removed");
-        });
+        lab.names().iter().filter(|name| name.starts_with("broken")).for_each(|name| lab.remove(name));
     }
-    let part = share(scale);
-    let run = |store: &str, more: &[&str]| {
-        let arguments =
-            ["run", "./short.toml", "--adaptive", "--scale", &part, "--jobs", "1", "--store", store];
-        lab.ok(&[&arguments[..], more].concat());
-    };
+    let broken_run = run(scale, "broken.db");
     let before = sizes(&lab.path("broken.db"));
-    lab.ok(&["store", "merge", "broken.db", "-o", "both.db"]);
-    run("broken.db", &["--resume"]);
-    run("unbroken.db", &[]);
+    lab.ok("store merge broken.db -o both.db");
+    lab.ok(&format!("{broken_run} --resume"));
+    lab.ok(&run(scale, "unbroken.db"));
     let (broken, unbroken) = (sizes(&lab.path("broken.db")), sizes(&lab.path("unbroken.db")));
     assert_eq!(broken, unbroken);
     assert!(lab.exports("broken.db") == lab.exports("unbroken.db"));
     for (data, size) in before.iter().filter(|(_, size)| size.status == "done") {
-        assert_eq!(*size, broken[data], "what was measured before the break stays");
+        assert_eq!(*size, broken[data], "cells that were done before the kill are kept");
     }
-    // What a broken one left, made one with a whole one, has what that predicts.
-    lab.ok(&["store", "merge", "unbroken.db", "-o", "both.db"]);
+    // A merge of the killed campaign's cells with the complete one has the predictions of the latter.
+    lab.ok("store merge unbroken.db -o both.db");
     assert_eq!(sizes(&lab.path("both.db")), unbroken);
-    // Everything is known: nothing is measured again, and nothing is said twice.
-    run("broken.db", &["--resume"]);
+    // Another resume measures nothing and records the facts only once.
+    lab.ok(&format!("{broken_run} --resume"));
     assert_eq!(sizes(&lab.path("broken.db")), unbroken);
     let store = Connection::open(lab.path("broken.db")).expect("the store opens");
     let facts: i64 = store
         .query_row("SELECT count(*) FROM environment WHERE key = 'adaptive'", [], |row| row.get(0))
         .expect("facts are read");
     assert_eq!(facts, 1);
-    // Taken back and predicted again, it says the same again; and the same precision may be written otherwise.
-    run("broken.db", &["--resume", "--precision", "0.05"]);
+    // The same precision in another notation gives the same predictions.
+    lab.ok(&format!("{broken_run} --resume --precision 0.05"));
     assert_eq!(sizes(&lab.path("broken.db")), unbroken);
-    // A whole sweep is another campaign, and so is one of another precision.
-    let [scale, part] = ["--scale", part.as_str()];
-    for other in [vec![], vec!["--adaptive", "--precision", "10%"]] {
-        let arguments = ["run", "./short.toml", scale, part, "--store", "broken.db", "--resume"];
-        let error = lab.refuses(&[&arguments[..], &other].concat(), 2);
-        assert_says(&error, &["was begun with `--adaptive --precision 5%`", "resume it with `--adaptive"]);
+    // A complete sweep and another precision are other campaigns.
+    for other in ["", "--adaptive --precision 10%"] {
+        let run = format!("run ./short.toml --scale 1/{scale} --store broken.db --resume {other}");
+        let says = ["was begun with `--adaptive --precision 5%`", "resume it with `--adaptive"];
+        lab.refuses(&run, 2, &says);
     }
 }
 
 #[test]
-fn what_has_no_curve_is_refused_with_what_is_accepted() {
-    let lab = Lab::new();
-    lab.write("short.toml", SHORT);
+fn experiments_without_a_curve_are_refused_with_what_is_accepted() {
+    let lab = Lab::with(&[("short.toml", SHORT)]);
     let refuses = |text: &str, wanted: &[&str]| {
         lab.write("bad.toml", text);
-        assert_says(&lab.refuses(&["run", "./bad.toml", "--adaptive", "--scale", "1/128"], 2), wanted);
+        lab.refuses("run ./bad.toml --adaptive --scale 1/128", 2, wanted);
     };
     let with = |from: &str, to: &str| {
         assert!(SHORT.contains(from), "{from}");
@@ -215,23 +195,23 @@ fn what_has_no_curve_is_refused_with_what_is_accepted() {
     let oltp = "name = \"o\"\ntarget.device = \"intel-320-160gb\"\n[oltp]\nengine = \"innodb-model\"\nduration = \"1min\"\n\
                 interval = \"5s\"\n[sweep]\nwarehouses = [128, 256, 384, 512]\n";
     refuses(oltp, &["databases", "`[workload]`"]);
-    let usage = |more: &[&str], wanted: &[&str]| {
-        let error = lab.refuses(&[&["run", "./short.toml", "--scale", "1/128"], more].concat(), 2);
-        assert_says(&error, wanted);
-    };
-    usage(&["--precision", "5%"], &["--adaptive"]);
-    usage(&["--adaptive", "--precision", "0"], &["from 0.5% to 50%"]);
-    usage(&["--adaptive", "--part", "1/2"], &["cannot be used with"]);
+    for (more, wanted) in [
+        ("--precision 5%", "--adaptive"),
+        ("--adaptive --precision 0", "from 0.5% to 50%"),
+        ("--adaptive --part 1/2", "cannot be used with"),
+    ] {
+        lab.refuses(&format!("run ./short.toml --scale 1/128 {more}"), 2, &[wanted]);
+    }
 }
 
 #[test]
-fn curves_of_other_factors_are_known_each_for_itself() {
+fn each_level_of_another_factor_has_its_own_curve() {
     let lab = Lab::new();
     lab.write("threads.toml", SHORT.to_owned() + "threads = [1, 4]\n");
-    let told = lab.ok(&["run", "./threads.toml", "--adaptive", "--precision", "10%", "--scale", "1/128"]);
+    let text = lab.ok("run ./threads.toml --adaptive --precision 10% --scale 1/128");
     let store = Connection::open(lab.path("lowtide.db")).expect("the store opens");
     let done: i64 = store
         .query_row("SELECT count(*) FROM cell WHERE status = 'done'", [], |row| row.get(0))
         .expect("cells are counted");
-    assert!((6..14).contains(&done), "{done} of 14 cells\n{told}");
+    assert!((6..14).contains(&done), "{done} of 14 cells\n{text}");
 }

@@ -1,53 +1,39 @@
-//! `lowtide advise`: a choice that meets the rate when its experiment is run, reasons against the others, and what is refused.
+//! `lowtide advise`: the chosen device meets the rate in the experiment that is written, rejected devices have reasons,
+//! and contradictory questions are refused.
 
 mod common;
 
 use common::{Lab, assert_says};
 
-fn json(text: &str) -> serde_json::Value {
-    serde_json::from_str(text).expect("one JSON object")
-}
-
-/// The command that the first lines of a written experiment name, as words after `lowtide`.
-fn command(experiment: &str) -> Vec<String> {
-    let line = experiment.lines().find_map(|line| line.split_once("figures again: lowtide "));
-    let (_, command) = line.expect("it says how it is run");
-    command.split_whitespace().map(str::to_owned).collect()
-}
-
-/// The settled level of the only cell, and half its interval, of a run of a written experiment.
+/// Runs a written experiment by the command in its first lines; returns the settled level of its only cell and the
+/// half-width of the interval.
 fn run_again(lab: &Lab, experiment: &str, column: &str) -> (f64, f64) {
-    let words = command(experiment);
-    let mut arguments: Vec<&str> = words.iter().map(String::as_str).collect();
-    arguments.extend(["--format", "json"]);
-    let answer = json(&lab.ok(&arguments));
+    let command = experiment.lines().find_map(|line| line.split_once("figures again: lowtide "));
+    let answer = lab.json(command.expect("a command").1);
     let row = &answer["tables"]["cells"]["rows"][0];
     let number = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} in {answer}"));
     (number(column), number(&format!("{column}_half_width")))
 }
 
 /// A question about two small drives.
-fn writes<'a>(data: &'a str, rate: &'a str, years: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let devices = "intel-320-160gb,intel-x25-e-32gb";
-    let question = [
-        "advise", "--data", data, "--writes", rate, "--years", years, "--device", devices, "--scale", "1/64",
-    ];
-    [&question[..], more].concat()
+fn writes(data: &str, rate: &str, years: u32, more: &str) -> String {
+    format!(
+        "advise --data {data} --writes {rate} --years {years} --device intel-320-160gb,intel-x25-e-32gb --scale 1/64 {more}"
+    )
 }
 
 #[test]
 fn the_choice_meets_the_rate_when_its_experiment_is_run() {
     let lab = Lab::new();
-    let more = ["--price", "intel-320-160gb=299", "-o", "check.toml"];
-    let ask = |more: &[&'static str]| writes("100GB", "8MB/s", "1", more);
-    let (table, _) = lab.ends(&ask(&more), 0);
+    let question = writes("100GB", "8MB/s", 1, "--price intel-320-160gb=299 -o check.toml");
+    let table = lab.ok(&question);
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     assert_says(
         &table,
         &["intel-320-160gb", "Checked with seed 2", "Too small: intel-x25-e-32gb (32 GB)", "modelled"],
     );
     let first = lab.read("check.toml");
-    let answer = json(&lab.ok(&ask(&[&more[..], &["--format", "json"]].concat())));
+    let answer = lab.json(&question);
     assert_eq!(lab.read("check.toml"), first, "the same question gets the same answer");
     let row = &answer["tables"]["candidates"]["rows"][0];
     assert_eq!((&row["device"], &row["chosen"]), (&"intel-320-160gb".into(), &true.into()), "{answer}");
@@ -66,36 +52,19 @@ fn the_choice_meets_the_rate_when_its_experiment_is_run() {
     let (mean, half) = run_again(&lab, &first, "settled_mib_per_s");
     assert!(mean - half >= asked, "{mean} ± {half} MiB/s of {asked}");
     assert_says(&table, &[&format!("of the size: {mean:.1} MiB/s")]);
-    let csv = lab.ok(&ask(&[&more[..], &["--format", "csv"]].concat()));
+    let csv = lab.ok(&format!("{question} --format csv"));
     assert_eq!(csv.lines().count(), 3, "a heading and two candidates: {csv}");
 }
 
 #[test]
-fn a_database_gets_memory_enough_to_meet_its_rate() {
+fn a_database_gets_enough_memory_for_its_rate() {
     let lab = Lab::new();
-    let ask = [
-        "advise",
-        "--data",
-        "1GB",
-        "--tpmc",
-        "1500",
-        "--terminals",
-        "4",
-        "--scale",
-        "1/4",
-        "--device",
-        "raid10-8x-sas-15k-73gb,sata-7k2-1tb",
-        "--price",
-        "sata-7k2-1tb=100",
-        "--format",
-        "json",
-        "-o",
-        "check.toml",
-    ];
-    let (out, err) = lab.ends(&ask, 0);
-    let answer = json(&out);
-    let rows = answer["tables"]["candidates"]["rows"].as_array().expect("rows").clone();
-    let chosen = rows.iter().find(|row| row["chosen"] == true).unwrap_or_else(|| panic!("{out}\n{err}"));
+    let answer = lab.json(
+        "advise --data 1GB --tpmc 1500 --terminals 4 --scale 1/4 -o check.toml \
+         --device raid10-8x-sas-15k-73gb,sata-7k2-1tb --price sata-7k2-1tb=100",
+    );
+    let rows = answer["tables"]["candidates"]["rows"].as_array().expect("rows");
+    let chosen = rows.iter().find(|row| row["chosen"] == true).unwrap_or_else(|| panic!("{answer}"));
     let low = chosen["level_notpm_low"].as_f64().expect("measured");
     assert!(low >= 1500.0, "{chosen}");
     let pool = chosen["pool_bytes"].as_f64().expect("memory");
@@ -107,55 +76,46 @@ fn a_database_gets_memory_enough_to_meet_its_rate() {
 }
 
 #[test]
-fn where_nothing_meets_it_the_nearest_is_told() {
+fn if_no_device_meets_the_rate_the_nearest_is_named() {
     let lab = Lab::new();
-    let (slow, err) = lab.ends(&writes("100GB", "2GB/s", "1", &["-o", "check.toml"]), 1);
+    let (slow, err) = lab.ends(&writes("100GB", "2GB/s", 1, "-o check.toml"), 1);
     assert_says(
         &slow,
         &["Nothing that comes into question", "What comes nearest is intel-320-160gb", "of 1907 MiB/s"],
     );
-    assert_says(&err, &["nothing is chosen, so check.toml is not written"]);
+    assert_says(&err, &["no device is chosen, so check.toml is not written"]);
     assert!(!lab.path("check.toml").exists());
-    let (short, _) = lab.ends(&writes("100GB", "8MB/s", "50", &[]), 1);
-    assert_says(&short, &["of 50 years"]);
-    let dear = ["--price", "intel-320-160gb=299", "--budget", "200"];
-    let (dear, _) = lab.ends(&writes("100GB", "8MB/s", "1", &dear), 1);
-    assert_says(&dear, &["299 of 200 dollars"]);
-    let (large, _) = lab.ends(&writes("2TB", "8MB/s", "1", &[]), 1);
-    assert_says(&large, &["None holds 2 TB: the largest, intel-320-160gb, holds 160 GB"]);
+    for (question, says) in [
+        (writes("100GB", "8MB/s", 50, ""), "of 50 years"),
+        (writes("100GB", "8MB/s", 1, "--price intel-320-160gb=299 --budget 200"), "299 of 200 dollars"),
+        (writes("2TB", "8MB/s", 1, ""), "None holds 2 TB: the largest, intel-320-160gb, holds 160 GB"),
+    ] {
+        assert_says(&lab.ends(&question, 1).0, &[says]);
+    }
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictory_questions_are_refused() {
     let lab = Lab::new();
-    let ask = |more: &[&str]| lab.refuses(&[&["advise"][..], more].concat(), 2);
-    assert_says(&ask(&["--data", "100GB"]), &["--writes", "--requests", "--tpmc"]);
-    let two = ["--data", "100GB", "--writes", "20MB/s", "--tpmc", "100"];
-    assert_says(&ask(&two), &["cannot be used with"]);
-    let with = |more: &[&str]| ask(&[&["--data", "100GB", "--writes", "20MB/s"][..], more].concat());
-    assert_says(&with(&["--device", "intel-320-160g"]), &["did you mean `intel-320-160gb`?"]);
-    assert_says(&with(&["--price", "intel-320=3"]), &["`intel-320`, which is no candidate"]);
-    assert_says(
-        &with(&["--working-set", "200GB"]),
-        &["a working set of 200GB is more than the 100GB of data"],
-    );
-    assert_says(&with(&["--reads", "70%"]), &["--reads is a share of --requests"]);
-    assert_says(&with(&["--cores", "4"]), &["--cores is of a database"]);
-    assert_says(
-        &with(&["--price", "mtron-32gb=3", "--price", "mtron-32gb=4"]),
-        &["two prices for mtron-32gb"],
-    );
-    let tpcc = |more: &[&str]| ask(&[&["--tpmc", "1000"][..], more].concat());
-    assert_says(&tpcc(&["--data", "10GB", "--working-set", "1GB"]), &["follows from its warehouses"]);
-    assert_says(&tpcc(&["--data", "10GB", "--block", "4KiB"]), &["cannot be used with"]);
-    assert_says(&tpcc(&["--data", "50MB"]), &["less than a warehouse"]);
-    let daily = ["--data", "100GB", "--writes", "0.5DWPD"];
-    assert_says(&ask(&daily), &["drive writes per day are of one drive"]);
-    let reads = ["--data", "100GB", "--requests", "100/s", "--reads", "100%"];
-    assert_says(&ask(&reads), &["a load of reads alone"]);
-    let odd = ["--data", "100GB", "--requests", "100/s", "--block", "1000B", "--device", "intel-320-160gb"];
-    assert_says(&ask(&odd), &["512"]);
-    assert_says(&ask(&["--data", "1MB", "--writes", "20MB/s"]), &["fewer than 4096 requests"]);
-    let absent = ["--output", "absent/check.toml"];
-    assert_says(&with(&absent), &["there is no directory"]);
+    let writes = "--data 100GB --writes 20MB/s";
+    for (arguments, says) in [
+        ("--data 100GB".to_owned(), &["--writes", "--requests", "--tpmc"][..]),
+        (format!("{writes} --tpmc 100"), &["cannot be used with"]),
+        (format!("{writes} --device intel-320-160g"), &["did you mean `intel-320-160gb`?"]),
+        (format!("{writes} --price intel-320=3"), &["`intel-320`, which is no candidate"]),
+        (format!("{writes} --working-set 200GB"), &["a working set of 200GB is more than the 100GB of data"]),
+        (format!("{writes} --reads 70%"), &["--reads needs --requests"]),
+        (format!("{writes} --cores 4"), &["--cores needs --tpmc"]),
+        (format!("{writes} --price mtron-32gb=3 --price mtron-32gb=4"), &["two prices for mtron-32gb"]),
+        ("--tpmc 1000 --data 10GB --working-set 1GB".to_owned(), &["follows from its warehouses"]),
+        ("--tpmc 1000 --data 10GB --block 4KiB".to_owned(), &["cannot be used with"]),
+        ("--tpmc 1000 --data 50MB".to_owned(), &["less than a warehouse"]),
+        ("--data 100GB --writes 0.5DWPD".to_owned(), &["--writes takes no drive writes per day"]),
+        ("--data 100GB --requests 100/s --reads 100%".to_owned(), &["a load of reads alone"]),
+        ("--data 100GB --requests 100/s --block 1000B --device intel-320-160gb".to_owned(), &["512"]),
+        ("--data 1MB --writes 20MB/s".to_owned(), &["fewer than 4096 requests"]),
+        (format!("{writes} --output absent/check.toml"), &["there is no directory"]),
+    ] {
+        lab.refuses(&format!("advise {arguments}"), 2, says);
+    }
 }

@@ -1,4 +1,4 @@
-//! Block devices from the command line, on loop devices: refused without the serial, overwritten with it.
+//! Campaigns on block devices (loop devices): refused without the serial number, run with it.
 
 #[path = "common/attached.rs"]
 mod attached;
@@ -8,31 +8,18 @@ mod common;
 mod loopback;
 
 use attached::{Attached, can_attach};
-use common::{Lab, assert_says};
+use common::{Lab, Running, VOLUME, plain};
 use loopback::{Loop, run};
 
-const EXPERIMENT: &str = r#"name = "block"
-target.device = "intel-320-160gb"
-
-[before-each-cell]
-purge = "trim"
-fill = "sequential"
-
-[workload]
-pattern = "random-write"
-block = "4KiB"
-threads = 2
-duration = "1s"
-interval = "100ms"
-
-[sweep]
-utilisation = [0.25, 0.5]
-"#;
+const EXPERIMENT: &str = common::experiment!(
+    "block",
+    "trim",
+    "pattern = 'random-write'\nblock = '4KiB'\nthreads = 2\nduration = '1s'\ninterval = '100ms'\n\
+     [sweep]\nutilisation = [0.25, 0.5]\n"
+);
 
 fn lab() -> Lab {
-    let lab = Lab::new();
-    lab.write("block.toml", EXPERIMENT);
-    lab
+    Lab::with(&[("block.toml", EXPERIMENT), ("volume.toml", VOLUME)])
 }
 
 #[test]
@@ -42,22 +29,20 @@ fn a_device_is_overwritten_only_when_its_serial_is_typed() {
     let target = format!("block:{}", disk.node.display());
     let before = disk.checksum();
 
-    let text = lab.ok(&["plan", "block.toml", "--target", &target]);
+    let text = lab.ok(&format!("plan block.toml --target {target}"));
     assert!(text.contains(&format!("add --destroy '{}'", disk.serial())), "{text}");
     assert!(!text.contains("refused"), "{text}");
 
-    for arguments in [&[][..], &["--destroy", "another"], &["--destroy", "another", "--force-signature"]] {
-        let mut all = vec!["run", "block.toml", "--target", &target];
-        all.extend(arguments);
-        lab.refuses(&all, 3);
+    for more in ["", "--destroy another", "--destroy another --force-signature"] {
+        lab.refuses(&format!("run block.toml --target {target} {more}"), 3, &[]);
     }
     assert_eq!(disk.checksum(), before);
 
     let serial = disk.serial();
-    lab.ok(&["run", "block.toml", "--target", &target, "--destroy", &serial, "--format", "json"]);
+    lab.ok(&format!("run block.toml --target {target} --destroy {serial} --format json"));
     assert_ne!(disk.checksum(), before);
-    let text = lab.ok(&["store", "export", "--format", "json"]);
-    assert!(text.contains(disk.node.to_str().expect("plain")), "the environment names the device");
+    let text = lab.ok("store export --format json");
+    assert!(text.contains(plain(&disk.node)), "the environment names the device");
 }
 
 #[test]
@@ -65,16 +50,15 @@ fn a_filesystem_is_named_and_overwritten_only_by_force() {
     let Some(disk) = Loop::new(64, &[]) else { return };
     let lab = lab();
     let target = format!("block:{}", disk.node.display());
-    run("mkfs.ext4", &["-q", disk.node.to_str().expect("plain")]);
+    run("mkfs.ext4", &["-q", plain(&disk.node)]);
     let before = disk.checksum();
-    let serial = disk.serial();
-    let all = ["run", "block.toml", "--target", &target, "--destroy", &serial];
-    assert_says(&lab.refuses(&all, 3), &["ext4"]);
+    let command = format!("run block.toml --target {target} --destroy {}", disk.serial());
+    lab.refuses(&command, 3, &["ext4"]);
     assert_eq!(disk.checksum(), before);
-    lab.ok(&[&all[..], &["--force-signature"]].concat());
+    lab.ok(&format!("{command} --force-signature"));
 }
 
-/// A drive whose counters go up each time they are read: a program in the place of smartctl.
+/// A replacement for smartctl, whose counters increase with each call.
 const SMARTCTL: &str = r#"#!/bin/sh
 n=$(cat "$0.count" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.count"
 printf '{"smartctl":{"exit_status":64},"model_name":"X","temperature":{"current":%d},"logical_block_size":512,' $((30 + n))
@@ -83,7 +67,7 @@ printf '{"id":249,"name":"NAND_Writes_1GiB","value":100,"raw":{"value":%d}}]}}' 
 "#;
 
 #[test]
-fn the_drives_own_counters_and_foreign_traffic_are_told() {
+fn the_drives_own_counters_and_foreign_traffic_are_reported() {
     use std::os::unix::fs::PermissionsExt;
     let Some(disk) = Loop::new(64, &[]) else { return };
     let lab = lab();
@@ -93,21 +77,17 @@ fn the_drives_own_counters_and_foreign_traffic_are_told() {
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("a path"));
     let target = format!("block:{}", disk.node.display());
     let serial = disk.serial();
-    let all =
-        ["run", "block.toml", "--target", &target, "--destroy", &serial, "--set", "pattern=random-read"];
-    let mut child = lab.command(&all).env("PATH", path).spawn().expect("started");
-    // Once it is taken, somebody else reads the device all the while, past the page cache.
-    while !lab.path("lowtide.db").exists() {
-        assert!(child.try_wait().expect("waited").is_none(), "it never began");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let node = disk.node.to_str().expect("plain");
-    while child.try_wait().expect("waited").is_none() {
+    let command = format!("run block.toml --target {target} --destroy {serial} --set pattern=random-read");
+    let mut child = Running::start(lab.command(&command).env("PATH", path));
+    // During the run, another program reads the device past the page cache.
+    child.reaches("the store", || lab.path("lowtide.db").exists());
+    let node = plain(&disk.node);
+    while !child.has_ended() {
         let arguments =
             [&format!("if={node}"), "of=/dev/null", "bs=1M", "count=32", "iflag=direct", "status=none"];
         run("dd", &arguments.map(AsRef::<str>::as_ref));
     }
-    assert!(child.wait().expect("waited").success());
+    assert_eq!(child.wait(), Some(0));
     let report = lab.read("report.html");
     // 100 * 32 MiB by the host and 9 GiB into the NAND: 9 * 1024 / 3200.
     for words in ["31 °C", "32 °C", "counted-write-amplification", "2.88", "that the load did not ask for"]
@@ -124,13 +104,8 @@ fn a_drive_whose_server_was_killed_stops_no_other_device() {
     }
     let Some(disk) = Loop::new(64, &[]) else { return };
     let lab = lab();
-    lab.write(
-        "volume.toml",
-        "name = \"volume\"\ntitle = \"A volume\"\n[volume]\ncapacity = \"64MiB\"\niops = 100_000\n\
-         throughput = \"1GiB\"\nio-size = \"256KiB\"\nlatency = \"100us\"\nlatency-spread = \"0us\"\n",
-    );
     let drive = Attached::new(&lab, "killed");
-    lab.ok(&["drive", "attach", "volume.toml", "--name", &drive.name]);
+    lab.ok(&format!("drive attach volume.toml --name {}", drive.name));
     let dead = drive.node();
     rustix::process::kill_process(drive.process(), rustix::process::Signal::KILL).expect("killed");
     // The kernel closes the FUSE connection shortly after the process has ended.
@@ -140,8 +115,8 @@ fn a_drive_whose_server_was_killed_stops_no_other_device() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 
-    let plan = |node: &str| lab.ok(&["plan", "block.toml", "--target", &format!("block:{node}")]);
-    let text = plan(disk.node.to_str().expect("plain"));
+    let plan = |node: &str| lab.ok(&format!("plan block.toml --target block:{node}"));
+    let text = plan(plain(&disk.node));
     assert!(text.contains("add --destroy") && !text.contains("refused"), "{text}");
-    lab.run(&["plan", "block.toml", "--target", &format!("block:{dead}")]);
+    lab.run(&format!("plan block.toml --target block:{dead}"));
 }

@@ -1,66 +1,48 @@
-//! `lowtide cost`: what it prints for campaigns and for the published table, and what it refuses.
+//! `lowtide cost`: its numbers for campaigns and for the published table, and what it refuses.
 
 mod common;
 
-use common::{Lab, SCALE, assert_says};
+use common::{Lab, READS, assert_says};
 
-/// Reads at three sizes, which settle at once.
-const SIZES: &str = r#"name = "sizes"
-target.device = "intel-320-160gb"
-
-[before-each-cell]
-purge = "secure-erase"
-fill = "sequential"
-
-[workload]
-pattern = "random-read"
-block = "4KiB"
-duration = "40min"
-interval = "30s"
-
-[sweep]
-file_size = ["20GiB", "40GiB", "80GiB"]
-"#;
-
-fn json(text: &str) -> serde_json::Value {
-    serde_json::from_str(text).expect("one JSON object")
+/// [`READS`] with one thread at three sizes.
+fn sizes() -> String {
+    let reads = READS.replace("\"reads\"", "\"sizes\"").replace("threads = 4\nfile_size = \"20GiB\"\n", "");
+    reads + "\n[sweep]\nfile_size = [\"20GiB\", \"40GiB\", \"80GiB\"]\n"
 }
 
 fn lab() -> Lab {
-    let lab = Lab::new();
-    let [scale, share] = SCALE;
-    lab.write("sizes.toml", SIZES);
-    lab.write("prices.csv", "name,usd\nintel-320-160gb,300\n");
-    lab.write("prices.toml", "intel-320-160gb = 300\n");
-    lab.ok(&["run", "./sizes.toml", scale, share]);
+    let lab = Lab::with(&[
+        ("sizes.toml", &sizes()),
+        ("prices.csv", "name,usd\nintel-320-160gb,300\n"),
+        ("prices.toml", "intel-320-160gb = 300\n"),
+    ]);
+    lab.ok("run ./sizes.toml --scale 1/256");
     lab
 }
 
 #[test]
 fn dollars_follow_from_price_size_and_level() {
     let lab = lab();
-    let ask = |prices: &str, floor: &str| {
-        json(&lab.ok(&["cost", "sizes", "--prices", prices, "--floor", floor, "--format", "json"]))
-    };
+    let ask = |prices: &str, floor: &str| lab.json(&format!("cost sizes --prices {prices} --floor {floor}"));
     let answer = ask("prices.csv", "1MiB/s");
     assert_eq!(answer, ask("prices.toml", "1MiB/s"));
     let rows = answer["tables"]["sizes"]["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 3);
     for (row, gib) in rows.iter().zip([20.0, 40.0, 80.0]) {
         let number = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} in {row}"));
-        // The campaign was scaled, and sizes are those of the experiment.
+        // Sizes are those of the experiment, although the campaign was scaled.
         assert_eq!(number("data_bytes"), gib * 1_073_741_824.0);
         assert!((number("usd_per_gb") - 300.0 / (gib * 1.073_741_824)).abs() < 1e-9, "{row}");
         assert!((number("usd_per_iops") - 300.0 / number("iops")).abs() < 1e-9, "{row}");
         assert!((number("usd_per_mib_per_s") - 300.0 / number("settled_mib_per_s")).abs() < 1e-9, "{row}");
     }
-    // All sizes keep next to nothing, and none keeps what no drive of that time does.
+    // Every size keeps 1 MiB/s, and none keeps 10 GiB/s.
     let floor = &answer["tables"]["floor"]["rows"][0];
     assert_eq!(floor["usable_bytes"], rows[2]["data_bytes"], "{floor}");
     assert_eq!(floor["how"], "largest size measured; more may fit");
     let never = ask("prices.csv", "10GiB/s");
     assert_eq!(never["tables"]["floor"]["rows"][0]["how"], "no size measured keeps it");
-    // Between the levels of two sizes lies a size between the two.
+    // A floor between the levels of two sizes gives a size between them.
     let level = |row: usize| rows[row]["settled_mib_per_s"].as_f64().expect("settled");
     assert!(level(1) > level(2), "more data than the map cache reaches: {rows:?}");
     let middle = ask("prices.csv", &format!("{:.6}MiB/s", f64::midpoint(level(1), level(2))));
@@ -71,13 +53,13 @@ fn dollars_follow_from_price_size_and_level() {
 #[test]
 fn every_format_is_printed_and_tables_fit_a_terminal() {
     let lab = lab();
-    for arguments in [&["--published", "e10"][..], &["1", "--prices", "prices.csv", "--floor", "5MiB/s"]] {
-        let ask = |more: &[&str]| lab.ok(&[&["cost"][..], arguments, more].concat());
-        let table = ask(&[]);
+    for arguments in ["--published e10", "1 --prices prices.csv --floor 5MiB/s"] {
+        let ask = |format: &str| lab.ok(&format!("cost {arguments} --format {format}"));
+        let table = ask("table");
         assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
-        assert!(ask(&["--format", "csv"]).lines().count() > 1);
-        assert!(ask(&["--format", "markdown"]).lines().any(|line| line.starts_with("| ")));
-        assert!(json(&ask(&["--format", "json"])).is_object());
+        assert!(ask("csv").lines().count() > 1);
+        assert!(ask("markdown").lines().any(|line| line.starts_with("| ")));
+        assert!(lab.json(&format!("cost {arguments}")).is_object());
     }
 }
 
@@ -85,9 +67,9 @@ fn every_format_is_printed_and_tables_fit_a_terminal() {
 #[test]
 fn the_published_table_is_computed_again() {
     let lab = Lab::new();
-    assert_says(&lab.ok(&["cost", "--published", "e10"]), &["3 of 3 devices"]);
-    let answer = json(&lab.ok(&["cost", "--published", "e10", "--format", "json"]));
-    let rows = answer["tables"]["published"]["rows"].as_array().expect("rows").clone();
+    lab.prints("cost --published e10", &["3 of 3 devices"]);
+    let answer = lab.json("cost --published e10");
+    let rows = answer["tables"]["published"]["rows"].as_array().expect("rows");
     for (row, (gb, tpm)) in rows.iter().zip([(5.2, 4.8), (12.1, 27.0), (30.0, 3.6)]) {
         assert_eq!((&row["published_usd_per_gb"], &row["published_tpm_per_usd"]), (&gb.into(), &tpm.into()));
         for (key, printed) in [("usd_per_gb", gb), ("tpm_per_usd", tpm)] {
@@ -95,38 +77,28 @@ fn the_published_table_is_computed_again() {
             assert!((0.0..0.4).contains(&cut), "{key}: {row}");
         }
     }
-    assert_says(&lab.refuses(&["cost", "--published", "e99"], 2), &["`e99`", "`--published e10`"]);
+    lab.refuses("cost --published e99", 2, &["`e99`", "`--published e10`"]);
 }
 
 #[test]
-fn what_is_missing_is_told() {
+fn missing_stores_and_prices_are_reported() {
     let lab = Lab::new();
-    assert_says(
-        &lab.refuses(&["cost", "1"], 2),
-        &["there is no store lowtide.db", "run an experiment first"],
-    );
-    assert_says(&lab.refuses(&["cost"], 2), &["<RUN>"]);
+    lab.refuses("cost 1", 2, &["there is no store lowtide.db", "run an experiment first"]);
+    lab.refuses("cost", 2, &["<RUN>"]);
     let lab = self::lab();
     lab.write("bad.csv", "intel-320-160gb,cheap\n");
-    assert_says(
-        &lab.refuses(&["cost", "sizes", "--prices", "bad.csv"], 2),
-        &["line 1: `cheap` is not a price"],
-    );
-    assert_says(
-        &lab.refuses(&["cost", "sizes", "--prices", "absent.csv"], 2),
-        &["absent.csv", "No such file"],
-    );
-    assert_says(&lab.refuses(&["cost", "size", "--prices", "prices.csv"], 2), &["did you mean `sizes`?"]);
+    lab.refuses("cost sizes --prices bad.csv", 2, &["line 1: `cheap` is not a price"]);
+    lab.refuses("cost sizes --prices absent.csv", 2, &["absent.csv", "No such file"]);
+    lab.refuses("cost size --prices prices.csv", 2, &["did you mean `sizes`?"]);
     for floor in ["100", "100MiB", "1DWPD"] {
-        assert_says(&lab.refuses(&["cost", "sizes", "--floor", floor], 2), &["such as `"]);
+        lab.refuses(&format!("cost sizes --floor {floor}"), 2, &["such as `"]);
     }
 }
 
 #[test]
-fn the_price_of_a_device_file_serves_where_there_is_no_list() {
+fn without_a_list_the_price_of_the_device_file_is_used() {
     let lab = lab();
-    let [scale, share] = SCALE;
-    let file = lab.ok(&["devices", "show", "intel-320-160gb"]);
+    let file = lab.ok("devices show intel-320-160gb");
     let named = |price: &str| {
         let lines = file.lines().filter(|line| !line.starts_with("price-usd"));
         lines
@@ -136,22 +108,20 @@ fn the_price_of_a_device_file_serves_where_there_is_no_list() {
             .replace("\"intel-320-160gb\"", "\"my-drive\"")
     };
     lab.write("own.toml", named(""));
-    lab.write("sizes.toml", SIZES.replace("intel-320-160gb", "./own.toml").replace("\"sizes\"", "\"own\""));
-    lab.ok(&["run", "./sizes.toml", scale, share]);
+    lab.write("sizes.toml", sizes().replace("intel-320-160gb", "./own.toml").replace("\"sizes\"", "\"own\""));
+    lab.ok("run ./sizes.toml --scale 1/256");
     lab.write("none.csv", "my-drives,300\n");
-    assert_says(
-        &lab.refuses(&["cost", "own", "--prices", "none.csv"], 2),
-        &["nothing says what my-drive costs; the list has `my-drives`", "my-drive,390"],
-    );
+    let says = ["nothing says what my-drive costs; the list has `my-drives`", "my-drive,390"];
+    lab.refuses("cost own --prices none.csv", 2, &says);
     lab.write("own.toml", named("price-usd = 250"));
-    lab.ok(&["run", "./sizes.toml", scale, share]);
-    assert_says(&lab.ok(&["cost", "own"]), &["Prices: my-drive $250"]);
-    // A list takes the place of the file.
+    lab.ok("run ./sizes.toml --scale 1/256");
+    lab.prints("cost own", &["Prices: my-drive $250"]);
+    // A list takes precedence over the file.
     lab.write("list.csv", "my-drive,100\n");
-    assert_says(&lab.ok(&["cost", "own", "--prices", "list.csv"]), &["Prices: my-drive $100"]);
-    // Both devices beside each other, each with its own price.
+    lab.prints("cost own --prices list.csv", &["Prices: my-drive $100"]);
+    // Two devices in one table, each with its own price.
     lab.write("both.csv", "my-drive,100\nintel-320-160gb,300\n");
-    let both = lab.ok(&["cost", "own", "sizes", "--prices", "both.csv", "--floor", "1MiB/s"]);
+    let both = lab.ok("cost own sizes --prices both.csv --floor 1MiB/s");
     assert_says(&both, &["my-drive $100", "intel-320-160gb $300", "a usable GB costs"]);
     assert!(both.lines().all(|line| line.chars().count() <= 80), "{both}");
 }

@@ -1,25 +1,24 @@
-//! The same experiment, drive and seed give the same bytes, however many cells run at the same time.
+//! The same experiment, drive and seed give the same bytes, whatever the number of jobs.
 
 mod common;
 
-use common::{Lab, SCALE};
+use common::Lab;
 
 /// The exports of a campaign of the tiny experiment with a seed and a number of jobs.
-fn campaign(lab: &Lab, store: &str, seed: &str, jobs: &str) -> (String, String) {
-    let [scale, share] = SCALE;
-    lab.ok(&["run", "./tiny.toml", scale, share, "--seed", seed, "--jobs", jobs, "--store", store]);
+fn campaign(lab: &Lab, store: &str, seed: u64, jobs: u32) -> (String, String) {
+    lab.ok(&format!("run ./tiny.toml --scale 1/256 --seed {seed} --jobs {jobs} --store {store}"));
     lab.exports(store)
 }
 
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_one_does_not() {
     let lab = Lab::new();
-    let (csv, json) = campaign(&lab, "a.db", "7", "1");
+    let (csv, json) = campaign(&lab, "a.db", 7, 1);
     assert_eq!(csv.lines().count(), 1 + 2 * 40, "40 intervals of two cells and a head:\n{csv}");
     assert_eq!(json.lines().count(), 1);
-    assert!((csv.clone(), json.clone()) == campaign(&lab, "b.db", "7", "1"), "seed 7, again");
-    assert!((csv.clone(), json.clone()) == campaign(&lab, "c.db", "7", "2"), "seed 7, two jobs");
-    let other = campaign(&lab, "d.db", "8", "1");
+    assert!((csv.clone(), json.clone()) == campaign(&lab, "b.db", 7, 1), "seed 7, again");
+    assert!((csv.clone(), json.clone()) == campaign(&lab, "c.db", 7, 2), "seed 7, two jobs");
+    let other = campaign(&lab, "d.db", 8, 1);
     assert_ne!(csv, other.0, "seeds 7 and 8");
     assert_ne!(json, other.1, "seeds 7 and 8");
 }
@@ -27,64 +26,57 @@ fn the_same_seed_gives_the_same_bytes_and_another_one_does_not() {
 #[test]
 fn a_campaign_does_not_depend_on_what_the_store_holds_already() {
     let lab = Lab::new();
-    let [scale, share] = SCALE;
-    lab.ok(&["run", "./reads.toml", scale, share, "--store", "used.db"]);
-    assert!(campaign(&lab, "used.db", "7", "2") == campaign(&lab, "new.db", "7", "2"), "seed 7");
+    lab.ok("run ./reads.toml --scale 1/256 --store used.db");
+    assert!(campaign(&lab, "used.db", 7, 2) == campaign(&lab, "new.db", 7, 2), "seed 7");
 }
 
 #[test]
 fn reports_of_the_same_numbers_are_the_same() {
     let lab = Lab::new();
-    let [scale, share] = SCALE;
-    let answer = lab.ok(&["run", "./tiny.toml", scale, share, "--format", "csv"]);
-    assert_eq!(answer, lab.ok(&["store", "show", "1", "--format", "csv"]));
-    lab.ok(&["report", "1", "-o", "again.html"]);
+    let answer = lab.ok("run ./tiny.toml --scale 1/256 --format csv");
+    assert_eq!(answer, lab.ok("store show 1 --format csv"));
+    lab.ok("report 1 -o again.html");
     assert!(lab.read("report.html") == lab.read("again.html"), "the report of `run` and that of `report`");
 }
 
-/// `tests/data/store-of-format-4.*` were made by the last version that wrote format 4, with the command in `EXPERIMENT`.
+/// The last version that wrote format 4 made `tests/data/store-of-format-4.*`, by the command `run(3, …)`.
 #[test]
 fn a_store_of_format_4_has_the_same_numbers_here() {
-    const EXPERIMENT: [&str; 8] = [
-        "run",
-        "intel-320-random-write",
-        "--seed=3",
-        "--scale=1/32",
-        "--set",
-        "sweep.file_size=[\"20GiB\",\"100GiB\"]",
-        "--set",
-        "workload.duration=10min",
-    ];
+    let run = |seed: u64, store: &str| {
+        format!(
+            "run intel-320-random-write --seed={seed} --scale=1/32 --set sweep.file_size=[\"20GiB\",\"100GiB\"] \
+             --set workload.duration=10min --store {store}"
+        )
+    };
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let lab = Lab::new();
     let csv = std::fs::read_to_string(data.join("store-of-format-4.csv")).expect("it is in the repository");
     lab.write("old.db", std::fs::read(data.join("store-of-format-4.db")).expect("it is in the repository"));
     let old = lab.exports("old.db");
     assert!(old.0 == csv, "an old store is read");
-    lab.ok(&[&EXPERIMENT[..], &["--store", "new.db"]].concat());
+    lab.ok(&run(3, "new.db"));
     // The JSON also has the device files, which may have new keys.
     assert!(lab.exports("new.db").0 == csv, "the same run gives the same bytes");
     let report =
-        |store| lab.ok(&["report", "1", "--store", store, "-o", "report.html"]) + &lab.read("report.html");
+        |store| lab.ok(&format!("report 1 --store {store} -o report.html")) + &lab.read("report.html");
     let without = |text: String| text.lines().filter(|line| !line.contains("started ")).collect::<String>();
     let reported = without(report("old.db"));
-    // Written to, it becomes newer; the campaign that is there stays as it was.
-    lab.ok(&[&EXPERIMENT[..2], &["--seed=4"], &EXPERIMENT[3..], &["--store", "old.db"]].concat());
+    // Adding a campaign migrates the store, and leaves its first campaign as it was.
+    lab.ok(&run(4, "old.db"));
     assert!(without(report("old.db")) == reported);
-    let exported = lab.ok(&["export", "1", "--store", "old.db"]);
-    assert!(exported == csv, "a migrated store");
+    assert!(lab.ok("export 1 --store old.db") == csv, "a migrated store");
 }
 
-/// A database that is a model is measured like a drive: in virtual time, from a seed.
+/// A modelled database is measured like a simulated drive: in virtual time, from a seed.
 #[test]
-fn a_modelled_database_says_so_and_gives_the_same_bytes() {
+fn a_modelled_database_is_marked_and_gives_the_same_bytes() {
     let lab = Lab::new();
     for engine in ["innodb-model", "myisam-model"] {
-        says_so_and_gives_the_same_bytes(&lab, engine);
+        is_marked_and_gives_the_same_bytes(&lab, engine);
     }
 }
 
-fn says_so_and_gives_the_same_bytes(lab: &Lab, engine: &str) {
+fn is_marked_and_gives_the_same_bytes(lab: &Lab, engine: &str) {
     lab.write(
         "modelled.toml",
         format!(
@@ -93,14 +85,14 @@ fn says_so_and_gives_the_same_bytes(lab: &Lab, engine: &str) {
              [sweep]\nterminals = [1, 8]\n"
         ),
     );
-    let run = |store: &str, jobs: &str| {
-        lab.ok(&["run", "./modelled.toml", "--seed", "3", "--jobs", jobs, "--store", store]);
+    let run = |store: &str, jobs: u32| {
+        lab.ok(&format!("run ./modelled.toml --seed 3 --jobs {jobs} --store {store}"));
         lab.exports(store)
     };
-    let (csv, json) = run(&format!("{engine}-a.db"), "1");
-    let told = format!("{engine} (modelled)");
+    let (csv, json) = run(&format!("{engine}-a.db"), 1);
+    let mark = format!("{engine} (modelled)");
     assert_eq!(csv.lines().count(), 1 + 2 * 12, "{csv}");
-    assert!(json.contains(&told), "{json}");
-    assert!((csv, json) == run(&format!("{engine}-b.db"), "2"), "seed 3");
-    assert!(lab.read("report.html").contains(&told), "the report says what it is");
+    assert!(json.contains(&mark), "{json}");
+    assert!((csv, json) == run(&format!("{engine}-b.db"), 2), "seed 3");
+    assert!(lab.read("report.html").contains(&mark), "the report lacks the mark");
 }

@@ -1,8 +1,7 @@
-//! Every known way to use a block device makes lowtide refuse it with exit code 3, with its serial typed and
-//! everything forced, and no byte changes: for a campaign and, for every fourth way, for a log disk that
-//! would be made on it.
+//! Block devices in use: lowtide refuses each with exit code 3 and changes no byte, even with the serial number and
+//! `--force-signature`. Tested for a campaign and, for every fourth way of use, for `logdisk format`.
 //!
-//! The ways are in `crates/host/tests/common/ways.rs`. `LOWTIDE_WAY=TEXT` runs those with TEXT in their
+//! The ways of use are in `crates/host/tests/common/ways.rs`. `LOWTIDE_WAY=TEXT` selects those with TEXT in their
 //! names.
 #![allow(clippy::print_stdout)]
 
@@ -13,29 +12,19 @@ mod loopback;
 #[path = "../../host/tests/common/ways.rs"]
 mod ways;
 
-use common::{Lab, assert_says, flat};
+use common::{Lab, Running, flat};
 use loopback::Loop;
 use lowtide_host::block::Disk;
 
-const EXPERIMENT: &str = r#"name = "interlock"
-target.device = "intel-320-160gb"
-
-[before-each-cell]
-purge = "trim"
-fill = "sequential"
-
-[workload]
-pattern = "random-write"
-block = "4KiB"
-duration = "200ms"
-interval = "100ms"
-file_size = "1MiB"
-"#;
+const EXPERIMENT: &str = common::experiment!(
+    "interlock",
+    "trim",
+    "pattern = 'random-write'\nblock = '4KiB'\nduration = '200ms'\ninterval = '100ms'\nfile_size = '1MiB'\n"
+);
 
 #[test]
-fn every_way_to_use_a_device_is_refused_whatever_is_typed() {
-    let lab = Lab::new();
-    lab.write("interlock.toml", EXPERIMENT);
+fn a_device_in_use_is_refused_whatever_is_typed() {
+    let lab = Lab::with(&[("interlock.toml", EXPERIMENT)]);
     let (mut missed, mut begun) = (Vec::new(), 0);
     let checked = ways::each(|way, target, disk| {
         let before = ways::checksum(disk);
@@ -44,14 +33,14 @@ fn every_way_to_use_a_device_is_refused_whatever_is_typed() {
         let target = format!("block:{node}");
         let run = ["run", "interlock.toml", "--target", &target, "--destroy", &serial, "--force-signature"];
         let format = ["logdisk", "format", node, "--destroy", &serial, "--force-signature"];
-        // Both use the same check: some of the ways are enough for the second, as most wait a second.
+        // Both commands share the check, and most refusals take a second: `format` is tried for every fourth way.
         begun += 1;
-        for arguments in [&run[..], &format].into_iter().take(if begun % 4 == 0 { 2 } else { 1 }) {
-            let (code, _, error) = common::told(&lab.run(arguments));
-            println!("{}: {}: {code:?}:{}", way.name, arguments[0], flat(&error));
+        for command in [&run[..], &format].into_iter().take(if begun % 4 == 0 { 2 } else { 1 }) {
+            let (code, _, error) = common::decoded(&lab.run(command));
+            println!("{}: {}: {code:?}:{}", way.name, command[0], flat(&error));
             let is_same = ways::checksum(disk) == before;
             if code != Some(3) || !is_same {
-                missed.push(format!("{}: {}: {code:?}, unchanged: {is_same}", way.name, arguments[0]));
+                missed.push(format!("{}: {}: {code:?}, unchanged: {is_same}", way.name, command[0]));
             }
         }
     });
@@ -63,39 +52,32 @@ fn every_way_to_use_a_device_is_refused_whatever_is_typed() {
 #[test]
 fn the_same_device_without_users_is_overwritten() {
     let Some(disk) = Loop::new(16, &[]) else { return };
-    let lab = Lab::new();
-    lab.write("interlock.toml", EXPERIMENT);
+    let lab = Lab::with(&[("interlock.toml", EXPERIMENT)]);
     let before = ways::checksum(&disk);
     let target = format!("block:{}", disk.node.display());
-    let text = lab.ok(&["plan", "interlock.toml", "--target", &target]);
+    let text = lab.ok(&format!("plan interlock.toml --target {target}"));
     assert!(!text.contains("refused"), "{text}");
-    lab.ok(&["run", "interlock.toml", "--target", &target, "--destroy", &disk.serial()]);
+    lab.ok(&format!("run interlock.toml --target {target} --destroy {}", disk.serial()));
     assert_ne!(ways::checksum(&disk), before);
 }
 
 #[test]
-fn what_speaks_against_a_file_below_is_named_in_the_plan() {
+fn a_plan_names_the_users_of_the_backing_file() {
     let Some(disk) = Loop::new(16, &[]) else { return };
-    let lab = Lab::new();
-    lab.write("interlock.toml", EXPERIMENT);
+    let lab = Lab::with(&[("interlock.toml", EXPERIMENT)]);
     let _image = std::fs::File::open(&disk.file).expect("open");
     let target = format!("block:{}", disk.node.display());
-    let text = lab.ok(&["plan", "interlock.toml", "--target", &target]);
-    let file = disk.file.display();
-    assert_says(&text, &[&format!("refused: {file}, which it lies on, is open in")]);
+    let says = format!("refused: {}, which it lies on, is open in", disk.file.display());
+    lab.prints(&format!("plan interlock.toml --target {target}"), &[&says]);
 }
 
 #[test]
-fn an_image_that_others_use_takes_no_data_of_a_served_drive() {
+fn a_file_in_use_is_refused_as_the_data_of_a_served_drive() {
     let lab = Lab::new();
-    let image = lab.path("image");
-    std::fs::write(&image, "").expect("written");
-    let serve =
-        ["drive", "serve", "intel-320-160gb", "--scale", "1/256", "--data", "image", "--tcp", "127.0.0.1:0"];
-    let open = std::fs::File::options().read(true).write(true).open(&image).expect("opened");
-    let mut user = std::process::Command::new("sleep").arg("60").stdin(open).spawn().expect("sleep");
-    let error = lab.refuses(&serve, 3);
-    user.kill().and_then(|()| user.wait()).expect("ended");
-    assert_says(&error, &["image", "is open in"]);
-    assert_eq!(std::fs::metadata(&image).expect("there").len(), 0, "nothing of it has changed");
+    lab.write("image", "");
+    let open = std::fs::File::options().read(true).write(true).open(lab.path("image")).expect("opened");
+    let _user = Running::start(std::process::Command::new("sleep").arg("60").stdin(open));
+    let serve = "drive serve intel-320-160gb --scale 1/256 --data image --tcp 127.0.0.1:0";
+    lab.refuses(serve, 3, &["image", "is open in"]);
+    assert_eq!(lab.read("image"), "", "the file was changed");
 }

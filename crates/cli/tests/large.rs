@@ -1,12 +1,11 @@
-//! Large campaigns are reported, exported and compared in little memory, which grows with the contents of
-//! each cell's histograms and not with their full size.
+//! Large campaigns are reported, exported and compared in little memory, which grows with the non-empty buckets of the
+//! histograms and not with their size.
 //!
-//! The campaign is written to a store by the store's writer, not measured. By default it has 200 cells; with `LOWTIDE_LONG` it has
-//! 8,000.
+//! The campaign is written by the store's writer, not measured. It has 200 cells, or 8,000 with `LOWTIDE_LONG`.
 
 mod common;
 
-use common::{Lab, Running};
+use common::{Lab, Running, memory_kib};
 use lowtide_core::rng::unit;
 use lowtide_core::{Counters, Interval, Nanos, Seed};
 use lowtide_lab::experiment::Experiment;
@@ -22,12 +21,12 @@ const SEED: u64 = 29;
 const INTERVALS: u64 = 20;
 const INTERVAL_NS: u64 = 10_000_000_000;
 
-/// Whether the full campaign is asked for.
+/// Whether to test the campaign of 8,000 cells.
 fn is_long() -> bool {
     std::env::var_os("LOWTIDE_LONG").is_some()
 }
 
-/// An experiment with so many sizes, 8 thread counts and so many repetitions.
+/// An experiment with `sizes` file sizes, 8 thread counts and `repetitions` of each.
 fn experiment(sizes: u32, repetitions: u32) -> String {
     format!(
         "name = 'large'\ntarget.device = 'intel-320-160gb'\n[before-each-cell]\npurge = 'secure-erase'\n\
@@ -37,7 +36,7 @@ fn experiment(sizes: u32, repetitions: u32) -> String {
     )
 }
 
-/// Intervals that cells share: reads and writes of a few dozen latencies.
+/// Intervals that the cells are made of: reads and writes with a few dozen latencies.
 fn templates() -> Vec<Measured> {
     let one = |number: u64| {
         let mut rng = Seed::new(SEED).part("interval", number).stream();
@@ -95,21 +94,17 @@ fn write(path: &Path, sizes: u32, repetitions: u32) -> usize {
 }
 
 /// Runs the command to its end; returns its peak resident memory, in MiB.
-fn peak_mib(lab: &Lab, arguments: &[&str]) -> u64 {
+fn peak_mib(lab: &Lab, arguments: &str) -> u64 {
     let mut command = lab.command(arguments);
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::inherit());
-    let mut child = Running(command.spawn().expect("lowtide starts"));
-    let status = format!("/proc/{}/status", child.0.id());
+    let mut child = Running::start(&mut command);
     let mut peak_kib = 0;
-    while !child.ended() {
-        let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let now = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-        peak_kib = peak_kib.max(now.unwrap_or(0));
+    while !child.has_ended() {
+        peak_kib = peak_kib.max(memory_kib(child.0.id(), "VmHWM").unwrap_or(0));
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!(child.wait(), Some(0), "lowtide {}", arguments.join(" "));
-    println!("{} MiB: lowtide {}", peak_kib >> 10, arguments.join(" "));
+    assert_eq!(child.wait(), Some(0), "lowtide {arguments}");
+    println!("{} MiB: lowtide {arguments}", peak_kib >> 10);
     peak_kib >> 10
 }
 
@@ -122,16 +117,15 @@ fn memory_does_not_grow_with_the_room_of_histograms() {
     let (sizes, repetitions, most_mib) = if is_long() { (100, 10, 300) } else { (25, 1, 60) };
     let cells = write(&lab.path("large.db"), sizes, repetitions);
     assert_eq!(cells, if is_long() { 8_000 } else { 200 });
-    let of = |arguments: &[&'static str]| [arguments, &["--store", "large.db"]].concat();
     let commands = [
-        of(&["report", "-o", "report.html"]),
-        of(&["store", "export", "--format", "csv", "-o", "rows.csv"]),
-        of(&["store", "export", "--format", "json", "-o", "all.json"]),
-        of(&["compare", "1", "--factor", "threads"]),
-        of(&["compare", "1", "1"]),
-        of(&["store", "show", "1"]),
+        "report -o report.html",
+        "store export --format csv -o rows.csv",
+        "store export --format json -o all.json",
+        "compare 1 --factor threads",
+        "compare 1 1",
+        "store show 1",
     ];
-    let peaks: Vec<u64> = commands.iter().map(|arguments| peak_mib(&lab, arguments)).collect();
+    let peaks = commands.map(|command| peak_mib(&lab, &format!("{command} --store large.db")));
     assert!(peaks.iter().all(|peak| *peak <= most_mib), "{peaks:?} MiB, and {most_mib} are enough");
     let rows = lab.read("rows.csv").lines().count();
     assert_eq!(rows, cells * INTERVALS as usize + 1);

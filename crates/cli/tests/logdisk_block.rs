@@ -1,8 +1,8 @@
-//! Log disks on block devices, and as block devices: what is destroyed only by name, what is in use, what survives a killed
-//! server and a drive without power, and what is told meanwhile.
+//! Log disks on block devices, and attached as block devices: protection of existing data and of devices in use, and
+//! recovery after a killed server and after a power cut below.
 //!
-//! Where the machine has no loop devices or FUSE, a test says that it was skipped; with `LOWTIDE_REQUIRE_REAL=1` it fails. Leaves
-//! out databases on them (`logdisk_power`).
+//! Without loop devices or FUSE a test is skipped; with `LOWTIDE_REQUIRE_REAL=1` it fails. `logdisk_power` tests
+//! databases on log disks.
 
 mod common;
 
@@ -12,128 +12,111 @@ mod attached;
 mod loopback;
 
 use attached::{Attached, can_attach};
-use common::{Lab, Running, assert_says};
+use common::{Lab, Running, assert_says, plain};
 use loopback::{Loop, run};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// A figure of an answer in JSON.
-fn figure(text: &str, key: &str) -> Value {
-    let all: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    all[key].clone()
+fn stat(lab: &Lab, target: &str) -> Value {
+    lab.json(&format!("logdisk stat {target}"))
 }
 
-fn stat(lab: &Lab, target: &str) -> String {
-    lab.ok(&["logdisk", "stat", target, "--format", "json"])
-}
-
-/// Writes a file that is durable when this returns.
+/// Writes a file and syncs it.
 fn write_synced(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// A log disk that is served at a unix socket beside the test.
+/// Serves a log disk at a unix socket.
 fn serve(lab: &Lab, target: &str) -> Running {
-    let arguments = ["logdisk", "serve", target, "--unix", "log.sock"];
-    let mut child = Running(lab.command(&arguments).spawn().expect("lowtide starts"));
+    let mut child = lab.start(&format!("logdisk serve {target} --unix log.sock"));
     let lines = BufReader::new(child.0.stderr.take().expect("a pipe")).lines();
-    let mut said = Vec::new();
+    let mut text = Vec::new();
     for line in lines {
-        said.push(line.expect("UTF-8"));
-        if said.last().is_some_and(|line| line.starts_with("serving at ")) {
+        text.push(line.expect("UTF-8"));
+        if text.last().is_some_and(|line| line.starts_with("serving at ")) {
             return child;
         }
     }
-    panic!("it does not serve: {said:?}");
+    panic!("it does not serve: {text:?}");
 }
 
 #[test]
 fn a_device_becomes_a_log_disk_only_when_its_serial_is_typed() {
     let Some(disk) = Loop::new(128, &[]) else { return };
     let lab = Lab::new();
-    let node = disk.node.to_str().expect("plain");
+    let node = plain(&disk.node);
     let (serial, before) = (disk.serial(), disk.checksum());
-    let format =
-        |more: &[&'static str]| [&["logdisk", "format", node, "--segment", "1MiB"][..], more].concat();
-    let error = lab.refuses(&format(&[]), 3);
-    assert_says(&error, &["everything on it will be lost", &format!("--destroy '{serial}'")]);
-    assert_says(&lab.refuses(&format(&["--overwrite"]), 3), &["--destroy"]);
-    assert_says(&lab.refuses(&format(&["--destroy", "another"]), 3), &["`--destroy another` was typed"]);
-    assert_says(
-        &lab.refuses(&format(&["--size", "64MiB"]), 2),
-        &["block device, whose size cannot be chosen"],
-    );
-    let error = lab.refuses(&["logdisk", "serve", node, "--unix", "log.sock"], 1);
-    assert_says(&error, &["not a log disk"]);
+    let format = |more: &str| format!("logdisk format {node} --segment 1MiB {more}");
+    lab.refuses(&format(""), 3, &["everything on it will be lost", &format!("--destroy '{serial}'")]);
+    lab.refuses(&format("--overwrite"), 3, &["--destroy"]);
+    lab.refuses(&format("--destroy another"), 3, &["`--destroy another` was typed"]);
+    lab.refuses(&format("--size 64MiB"), 2, &["block device, whose size cannot be chosen"]);
+    lab.refuses(&format!("logdisk serve {node} --unix log.sock"), 1, &["not a log disk"]);
     assert_eq!(disk.checksum(), before, "nothing was written");
-    let all = ["logdisk", "format", node, "--segment", "1MiB", "--destroy", &serial];
-    lab.ok(&all);
-    assert_eq!(figure(&stat(&lab, node), "closed_in_order"), true);
-    // Another one is not made over it in passing.
-    assert_says(&lab.refuses(&all, 3), &["holds a log disk already", "--force-signature"]);
-    lab.ok(&[&all[..], &["--force-signature"]].concat());
+    let destroy = format(&format!("--destroy {serial}"));
+    lab.ok(&destroy);
+    assert_eq!(stat(&lab, node)["closed_in_order"], true);
+    // A log disk is protected like any other data.
+    lab.refuses(&destroy, 3, &["holds a log disk already", "--force-signature"]);
+    lab.ok(&format!("{destroy} --force-signature"));
     for verb in ["check", "scrub"] {
-        assert_eq!(figure(&lab.ok(&["logdisk", verb, node, "--format", "json"]), "good"), true, "{verb}");
+        assert_eq!(lab.json(&format!("logdisk {verb} {node}"))["good"], true, "{verb}");
     }
-    let error = lab.refuses(&["logdisk", "format", "file.log", "--size", "64MiB", "--destroy", &serial], 2);
-    assert_says(&error, &["file.log is a file, which has no serial"]);
+    let on_a_file = format!("logdisk format file.log --size 64MiB --destroy {serial}");
+    lab.refuses(&on_a_file, 2, &["file.log is a file, which has no serial"]);
 }
 
 #[test]
-fn what_a_device_carries_is_told_and_wiped_only_by_force() {
+fn a_filesystem_on_a_device_is_named_and_wiped_only_by_force() {
     let Some(disk) = Loop::new(128, &[]) else { return };
     let lab = Lab::new();
-    let node = disk.node.to_str().expect("plain");
+    let node = plain(&disk.node);
     run("mkfs.btrfs", &["-q", node]);
-    let (serial, before) = (disk.serial(), disk.checksum());
-    let all = ["logdisk", "format", node, "--segment", "1MiB", "--destroy", &serial];
-    assert_says(&lab.refuses(&all, 3), &["it carries a signature of btrfs"]);
-    // A size that cannot be is told before anything is lost.
-    let odd = ["--segment", "1000", "--force-signature"];
-    lab.refuses(&[&["logdisk", "format", node, "--destroy", &serial], &odd[..]].concat(), 2);
+    let before = disk.checksum();
+    let format = format!("logdisk format {node} --destroy {}", disk.serial());
+    lab.refuses(&format!("{format} --segment 1MiB"), 3, &["it carries a signature of btrfs"]);
+    // An invalid size is refused before anything is lost.
+    lab.refuses(&format!("{format} --segment 1000 --force-signature"), 2, &[]);
     assert_eq!(disk.checksum(), before, "nothing was written");
-    lab.ok(&[&all[..], &["--force-signature"]].concat());
-    assert_eq!(run("wipefs", &["--no-act", node]), "", "nobody takes it for what it was");
+    lab.ok(&format!("{format} --segment 1MiB --force-signature"));
+    assert_eq!(run("wipefs", &["--no-act", node]), "", "the old signature is left");
 }
 
 #[test]
-fn a_device_is_held_while_it_is_served_and_not_opened_while_it_is_in_use() {
+fn a_device_is_held_while_it_is_served_and_refused_while_it_is_in_use() {
     let Some(disk) = Loop::new(128, &[]) else { return };
     let lab = Lab::new();
-    let node = disk.node.to_str().expect("plain");
+    let node = plain(&disk.node);
     let serial = disk.serial();
     run("mkfs.ext4", &["-q", node]);
-    let at = lab.path("mnt");
-    fs::create_dir(&at).expect("made");
-    let at = at.to_str().expect("plain");
+    lab.make_directory("mnt");
+    let at = &lab.argument("mnt");
     run("mount", &[node, at]);
-    let force = ["logdisk", "format", node, "--destroy", &serial, "--force-signature"];
-    let errors = [lab.refuses(&force, 3), lab.refuses(&["logdisk", "serve", node, "--unix", "log.sock"], 3)];
+    let force = format!("logdisk format {node} --segment 1MiB --destroy {serial} --force-signature");
+    let errors =
+        [lab.refuses(&force, 3, &[]), lab.refuses(&format!("logdisk serve {node} --unix log.sock"), 3, &[])];
     run("umount", &[at]);
     errors.iter().for_each(|error| assert_says(error, &["is mounted at"]));
-    lab.ok(&["logdisk", "format", node, "--segment", "1MiB", "--destroy", &serial, "--force-signature"]);
+    lab.ok(&force);
     let mut served = serve(&lab, node);
     let alone = OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::EXCL.bits() as i32).open(node);
     assert_eq!(alone.expect_err("it is held").kind(), std::io::ErrorKind::ResourceBusy);
     for verb in ["check", "scrub"] {
-        assert_says(&lab.refuses(&["logdisk", verb, node], 3), &["is in use"]);
+        lab.refuses(&format!("logdisk {verb} {node}"), 3, &["is in use"]);
     }
-    assert_says(&lab.refuses(&force, 3), &["open in lowtide"]);
-    assert_says(&lab.refuses(&["logdisk", "serve", node, "--unix", "other.sock"], 3), &["is in use"]);
+    lab.refuses(&force, 3, &["open in lowtide"]);
+    lab.refuses(&format!("logdisk serve {node} --unix other.sock"), 3, &["is in use"]);
     let figures = stat(&lab, node);
-    assert_eq!(
-        (figure(&figures, "name"), figure(&figures, "blocks_written")),
-        (served_name(node).into(), 0.into())
-    );
+    assert_eq!((&figures["name"], &figures["blocks_written"]), (&served_name(node).into(), &0.into()));
     served.signal(Signal::TERM);
     assert_eq!(served.wait(), Some(0));
-    assert_eq!(figure(&stat(&lab, node), "name"), Value::Null, "nobody serves it any more");
+    assert_eq!(stat(&lab, node)["name"], Value::Null, "the server has ended");
 }
 
 fn served_name(node: &str) -> String {
@@ -141,127 +124,116 @@ fn served_name(node: &str) -> String {
 }
 
 #[test]
-fn an_attached_log_disk_carries_a_filesystem_and_says_how_it_is() {
+fn an_attached_log_disk_carries_a_filesystem_and_reports_its_state() {
     if !can_attach() {
         return;
     }
     let lab = Lab::new();
     let log = Attached::new(&lab, "log");
-    let (name, at) = (log.name.as_str(), lab.path("mnt"));
-    let at = at.to_str().expect("plain");
-    lab.ok(&["logdisk", "format", "disk.log", "--size", "256MiB", "--segment", "1MiB"]);
-    let attach = ["logdisk", "attach", "disk.log", "--name", name];
-    let told = lab.ok(&[&attach[..], &["--mkfs", "ext4", "--mount", at, "-o", "noatime"]].concat());
-    assert_says(&told, &["/dev/loop", at, &format!("lowtide drive detach {name}")]);
-    assert_eq!(
-        log.listed()["device"],
-        lab.path("disk.log").canonicalize().expect("there").to_str().expect("plain")
-    );
+    let (name, at) = (log.name.as_str(), &lab.argument("mnt"));
+    lab.ok("logdisk format disk.log --size 256MiB --segment 1MiB");
+    let attach = format!("logdisk attach disk.log --name {name}");
+    let detach = format!("drive detach {name}");
+    let says = ["/dev/loop", at, &format!("lowtide {detach}")];
+    lab.prints(&format!("{attach} --mkfs ext4 --mount {at} -o noatime"), &says);
+    assert_eq!(log.listed()["device"], plain(&lab.path("disk.log").canonicalize().expect("there")));
     let data: Vec<u8> = (0..24u32 << 20).map(|n| (n >> 12) as u8 ^ n as u8).collect();
     write_synced(&lab.path("mnt/large"), &data).expect("written");
     for target in [name, "disk.log"] {
         let figures = stat(&lab, target);
-        assert_eq!(figure(&figures, "name"), name, "{target}");
-        assert!(figure(&figures, "blocks_written").as_u64() > Some(6144), "{figures}");
-        assert!(figure(&figures, "live_bytes").as_u64() > Some(24 << 20), "{figures}");
-        assert!(figure(&figures, "write_amplification").as_f64() > Some(1.0), "{figures}");
+        assert_eq!(figures["name"], name, "{target}");
+        assert!(figures["blocks_written"].as_u64() > Some(6144), "{figures}");
+        assert!(figures["live_bytes"].as_u64() > Some(24 << 20), "{figures}");
+        assert!(figures["write_amplification"].as_f64() > Some(1.0), "{figures}");
     }
-    let plain = lab.ok(&["drive", "stat", name]);
-    assert_says(&plain, &["free_segments", "blocks_unreadable"]);
-    assert_says(&lab.ends(&["drive", "powercut", name], 1).1, &["a log disk takes no orders"]);
-    // What is trimmed is not live any more.
-    let live = |text: &str| figure(text, "live_bytes").as_u64().expect("a number");
-    let before = live(&stat(&lab, name));
-    fs::remove_file(lab.path("mnt/large")).expect("removed");
-    // What was removed is free when the filesystem's log says so.
+    lab.prints(&format!("drive stat {name}"), &["free_segments", "blocks_unreadable"]);
+    assert_says(&lab.ends(&format!("drive powercut {name}"), 1).1, &["a log disk takes no orders"]);
+    let live = || stat(&lab, name)["live_bytes"].as_u64().expect("a number");
+    let before = live();
+    lab.remove("mnt/large");
+    // The removal has to reach the filesystem's log before the blocks can be trimmed.
     run("sync", &["--file-system", at]);
     run("fstrim", &[at]);
-    let after = live(&stat(&lab, name));
+    let after = live();
     assert!(after + (20 << 20) < before, "{before} and then {after}");
     write_synced(&lab.path("mnt/kept"), &data[..3 << 20]).expect("written");
-    let (_, said) = lab.ends(&["drive", "detach", at], 0);
-    assert_says(&said, &[&format!("{name} is detached"), &format!("{name}: closed in order")]);
+    let (_, text) = lab.ends(&format!("drive detach {at}"), 0);
+    assert_says(&text, &[&format!("{name} is detached"), &format!("{name}: closed in order")]);
     let figures = stat(&lab, "disk.log");
-    assert_eq!((figure(&figures, "closed_in_order"), figure(&figures, "name")), (true.into(), Value::Null));
-    let error = lab.refuses(&[&attach[..], &["--mkfs", "ext4"]].concat(), 3);
-    assert_says(&error, &["disk.log holds", "which ext4 on it would destroy"]);
-    lab.ok(&[&attach[..], &["--mount", at]].concat());
-    assert!(fs::read(lab.path("mnt/kept")).expect("read") == data[..3 << 20]);
-    // A killed server: requests fail, and what was synced is there.
+    assert_eq!((&figures["closed_in_order"], &figures["name"]), (&true.into(), &Value::Null));
+    let says = ["disk.log holds", "which ext4 on it would destroy"];
+    lab.refuses(&format!("{attach} --mkfs ext4"), 3, &says);
+    lab.ok(&format!("{attach} --mount {at}"));
+    assert!(lab.read_bytes("mnt/kept") == data[..3 << 20]);
+    // After a kill of the server, requests fail and synced data survive.
     write_synced(&lab.path("mnt/synced"), b"before the kill").expect("written");
     kill_process(log.process(), Signal::KILL).expect("killed");
-    assert!(write_synced(&lab.path("mnt/late"), b"late").is_err(), "nobody answers any more");
-    lab.ok(&["drive", "detach", name]);
-    let checked = lab.ok(&["logdisk", "check", "disk.log", "--format", "json"]);
-    assert_eq!((figure(&checked, "good"), figure(&checked, "closed_in_order")), (true.into(), false.into()));
-    lab.ok(&[&attach[..], &["--mount", at, "--map-memory", "64KiB"]].concat());
+    assert!(write_synced(&lab.path("mnt/late"), b"late").is_err(), "no server answers");
+    lab.ok(&detach);
+    let checked = lab.json("logdisk check disk.log");
+    assert_eq!((&checked["good"], &checked["closed_in_order"]), (&true.into(), &false.into()));
+    lab.ok(&format!("{attach} --mount {at} --map-memory 64KiB"));
     assert_eq!(lab.read("mnt/synced"), "before the kill");
-    lab.ok(&["drive", "detach", name]);
+    lab.ok(&detach);
 }
 
 #[test]
-fn what_cannot_be_attached_is_told_and_leaves_nothing() {
+fn a_refused_attachment_leaves_nothing() {
     if !can_attach() {
         return;
     }
     let lab = Lab::new();
     let log = Attached::new(&lab, "log");
-    assert_says(&lab.refuses(&["logdisk", "attach", "none.log"], 1), &["none.log", "No such file"]);
+    lab.refuses("logdisk attach none.log", 1, &["none.log", "No such file"]);
     lab.write("notes.txt", vec![1; 1 << 20]);
-    let error = lab.refuses(&["logdisk", "attach", "notes.txt", "--name", &log.name], 1);
-    assert_says(&error, &["not a log disk"]);
-    lab.ok(&["logdisk", "format", "disk.log", "--size", "64MiB", "--segment", "1MiB"]);
-    lab.ok(&["logdisk", "attach", "disk.log", "--name", &log.name]);
-    let error = lab.refuses(&["logdisk", "attach", "disk.log", "--name", "another"], 3);
-    assert_says(&error, &["disk.log is in use"]);
-    let error = lab.refuses(&["logdisk", "format", "disk.log", "--overwrite"], 3);
-    assert_says(&error, &["disk.log is in use"]);
-    lab.ok(&["drive", "detach", &log.name]);
+    lab.refuses(&format!("logdisk attach notes.txt --name {}", log.name), 1, &["not a log disk"]);
+    lab.ok("logdisk format disk.log --size 64MiB --segment 1MiB");
+    lab.ok(&format!("logdisk attach disk.log --name {}", log.name));
+    lab.refuses("logdisk attach disk.log --name another", 3, &["disk.log is in use"]);
+    lab.refuses("logdisk format disk.log --overwrite", 3, &["disk.log is in use"]);
+    lab.ok(&format!("drive detach {}", log.name));
 }
 
-/// A log disk on a simulated drive whose power is cut: errors, not silence, and afterwards what was synced.
+/// A power cut of the simulated drive below a log disk: requests fail, and synced data survive.
 #[test]
-fn a_medium_without_power_is_an_error_above_and_not_the_end() {
+fn after_a_power_cut_below_requests_fail_and_synced_data_survive() {
     if !can_attach() {
         return;
     }
     let lab = Lab::new();
-    // What is made last is dropped first.
+    // Dropped in reverse order: the log disk is detached before its drive.
     let drive = Attached::new(&lab, "drive");
     let log = Attached::new(&lab, "log");
-    let device =
-        ["drive", "attach", "intel-320-160gb", "--scale", "1/256", "--no-delay", "--cache", "volatile"];
-    lab.ok(&[&device[..], &["--name", &drive.name]].concat());
-    let node = drive.node();
-    let serial = drive.path("/disk");
-    lab.ok(&["logdisk", "format", &node, "--segment", "1MiB", "--destroy", serial.to_str().expect("plain")]);
-    let at = lab.path("mnt");
-    let attach = ["logdisk", "attach", &node, "--name", &log.name, "--mount", at.to_str().expect("plain")];
-    lab.ok(&[&attach[..], &["--mkfs", "xfs"]].concat());
-    // Its drive is in use as long as it is attached.
-    assert_says(&lab.refuses(&["drive", "detach", &drive.name], 3), &["is in use by"]);
+    let device = "drive attach intel-320-160gb --scale 1/256 --no-delay --cache volatile";
+    lab.ok(&format!("{device} --name {}", drive.name));
+    let (node, serial) = (drive.node(), drive.path("/disk"));
+    lab.ok(&format!("logdisk format {node} --segment 1MiB --destroy {}", serial.display()));
+    let attach = format!("logdisk attach {node} --name {} --mount {}", log.name, lab.argument("mnt"));
+    lab.ok(&format!("{attach} --mkfs xfs"));
+    // An attached log disk uses its drive.
+    lab.refuses(&format!("drive detach {}", drive.name), 3, &["is in use by"]);
     write_synced(&lab.path("mnt/kept"), &vec![7; 5 << 20]).expect("written");
-    // A read that fails below fails above, and the next one does not.
-    let past_the_page_cache = ["if=mnt/kept", "of=/dev/null", "bs=1M", "iflag=direct", "status=none"];
+    // A read error of the drive is one of the log disk, and ends with it.
     let reads = || {
         let mut dd = std::process::Command::new("dd");
-        dd.args(past_the_page_cache).current_dir(lab.path("")).output().expect("dd").status.success()
+        dd.args(["if=mnt/kept", "of=/dev/null", "bs=1M", "iflag=direct", "status=none"]);
+        dd.current_dir(lab.path("")).output().expect("dd runs").status.success()
     };
-    lab.ok(&["drive", "fail", &drive.name, "--read-errors", "all"]);
+    lab.ok(&format!("drive fail {} --read-errors all", drive.name));
     assert!(!reads());
-    lab.ok(&["drive", "fail", &drive.name]);
+    lab.ok(&format!("drive fail {}", drive.name));
     assert!(reads());
-    lab.ok(&["drive", "powercut", &drive.name, "--stay-off"]);
-    assert!(write_synced(&lab.path("mnt/late"), b"late").is_err(), "an error comes");
-    let (_, said) = lab.ends(&["drive", "detach", &log.name, "--force"], 0);
-    assert_says(&said, &["error: it was not closed in order"]);
-    lab.ok(&["drive", "power-on", &drive.name]);
-    lab.ok(&["drive", "attach", "--again", &drive.name]);
+    lab.ok(&format!("drive powercut {} --stay-off", drive.name));
+    assert!(write_synced(&lab.path("mnt/late"), b"late").is_err(), "no power");
+    let (_, text) = lab.ends(&format!("drive detach {} --force", log.name), 0);
+    assert_says(&text, &["error: not closed in order"]);
+    lab.ok(&format!("drive power-on {}", drive.name));
+    lab.ok(&format!("drive attach --again {}", drive.name));
     let node = drive.node();
-    let checked = lab.ok(&["logdisk", "check", &node, "--format", "json"]);
-    assert_eq!((figure(&checked, "good"), figure(&checked, "closed_in_order")), (true.into(), false.into()));
+    let checked = lab.json(&format!("logdisk check {node}"));
+    assert_eq!((&checked["good"], &checked["closed_in_order"]), (&true.into(), &false.into()));
     lab.ok(&attach);
-    assert!(fs::read(lab.path("mnt/kept")).expect("read") == vec![7; 5 << 20]);
-    lab.ok(&["drive", "detach", &log.name]);
-    lab.ok(&["drive", "detach", &drive.name]);
+    assert!(lab.read_bytes("mnt/kept") == vec![7; 5 << 20]);
+    lab.ok(&format!("drive detach {}", log.name));
+    lab.ok(&format!("drive detach {}", drive.name));
 }

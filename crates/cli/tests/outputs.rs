@@ -1,15 +1,15 @@
-//! Destinations of outputs: never a store, a file that the same command reads, or a device; and files that
-//! are replaced whole.
+//! Destinations of outputs: a store, an input of the same command or a device is refused, and files are replaced
+//! atomically.
 //!
-//! Every verb that writes a file is in a table here. Tests on block devices and other mounts need root, one needs
-//! strace; without them they report what they skipped.
+//! Every verb that writes a file is in a table here. Tests on block devices and mounts need root, and one needs strace;
+//! otherwise they are skipped.
 
 mod common;
 
 #[path = "../../host/tests/common/loopback.rs"]
 mod loopback;
 
-use common::{Lab, SCALE, assert_says};
+use common::{Lab, plain};
 use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::Path;
@@ -18,77 +18,61 @@ use std::process::{Command, Stdio};
 /// Placeholder for the output in the arguments of a verb.
 const OUT: &str = "OUT";
 
+const RUN: &str = "run ./tiny.toml --scale 1/256 --store new.db --report OUT";
+const RUN_TWO: &str = "run --interleave ./tiny.toml ./again.toml --scale 1/256 --store new.db --report OUT";
+const EXPORT_JOB: &str = "store export --format fio --experiment ./tiny.toml -o OUT";
+const FIT: &str = "fit levels.csv -o OUT";
+const RUN_STORE: &str = "run ./tiny.toml --scale 1/256 --store OUT";
+const IMPORT: &str = "store import fio.json --store OUT";
+
 /// Verbs that replace a file.
-const REPLACING: [&[&str]; 11] = [
-    &["report", "1", "-o", OUT],
-    &["report", "1", "--store", "other.db", "-o", OUT],
-    &["store", "export", "1", "-o", OUT],
-    &["store", "export", "1", "--format", "fio", "-o", OUT],
-    &["store", "export", "--format", "fio", "--experiment", "./tiny.toml", "-o", OUT],
-    &["run", "./tiny.toml", "--scale", "1/256", "--store", "new.db", "--report", OUT],
-    &[
-        "run",
-        "--interleave",
-        "./tiny.toml",
-        "./again.toml",
-        "--scale",
-        "1/256",
-        "--store",
-        "new.db",
-        "--report",
-        OUT,
-    ],
-    &["compare", "1", "other.db:1", "--report", OUT],
-    &["validate", "raid10-random-write", "--scale", "1/16", "--report", OUT],
-    &["advise", "--data", "10GB", "--writes", "1MB/s", "-o", OUT],
-    &["fit", "levels.csv", "-o", OUT],
+const REPLACING: [&str; 11] = [
+    "report 1 -o OUT",
+    "report 1 --store other.db -o OUT",
+    "store export 1 -o OUT",
+    "store export 1 --format fio -o OUT",
+    EXPORT_JOB,
+    RUN,
+    RUN_TWO,
+    "compare 1 other.db:1 --report OUT",
+    "validate raid10-random-write --scale 1/16 --report OUT",
+    "advise --data 10GB --writes 1MB/s -o OUT",
+    FIT,
 ];
 
 /// Verbs that make a file, or write into one; for devices they have other rules.
-const IN_PLACE: [&[&str]; 8] = [
-    &["drive", "serve", "intel-320-160gb", "--scale", "1/256", "--tcp", "127.0.0.1:0", "--state", OUT],
-    &["drive", "serve", "intel-320-160gb", "--scale", "1/256", "--tcp", "127.0.0.1:0", "--data", OUT],
-    &["drive", "serve", "intel-320-160gb", "--scale", "1/256", "--tcp", "127.0.0.1:0", "--record", OUT],
-    &["drive", "record", "start", "no-server", OUT],
-    &["logdisk", "format", OUT, "--size", "64MiB", "--overwrite"],
-    &["bench", "logdisk", "--size", "64MiB", "--file", OUT],
-    &["run", "./tiny.toml", "--scale", "1/65536", "--store", "new.db", "--target", "file:OUT"],
-    &["powercut", "oltp", "--cuts", "1", "--keep", OUT],
+const IN_PLACE: [&str; 8] = [
+    "drive serve intel-320-160gb --scale 1/256 --tcp 127.0.0.1:0 --state OUT",
+    "drive serve intel-320-160gb --scale 1/256 --tcp 127.0.0.1:0 --data OUT",
+    "drive serve intel-320-160gb --scale 1/256 --tcp 127.0.0.1:0 --record OUT",
+    "drive record start no-server OUT",
+    "logdisk format OUT --size 64MiB --overwrite",
+    "bench logdisk --size 64MiB --file OUT",
+    "run ./tiny.toml --scale 1/65536 --store new.db --target file:OUT",
+    "powercut oltp --cuts 1 --keep OUT",
 ];
 
 /// Verbs that write a store, which may exist already.
-const STORING: [&[&str]; 3] = [
-    &["run", "./tiny.toml", "--scale", "1/256", "--store", OUT],
-    &["store", "import", "fio.json", "--store", OUT],
-    &["store", "merge", "other.db", "-o", OUT],
-];
+const STORING: [&str; 3] = [RUN_STORE, IMPORT, "store merge other.db -o OUT"];
 
-fn filled(arguments: &[&str], output: &str) -> Vec<String> {
-    arguments.iter().map(|argument| argument.replace(OUT, output)).collect()
-}
-
-/// Runs a verb, and expects it to be refused for safety and to change nothing; returns the error.
-fn refused(lab: &Lab, arguments: &[&str], output: &str) -> String {
-    let arguments = filled(arguments, output);
+/// Runs a verb, which is refused for safety with these words and changes no file.
+fn refused(lab: &Lab, command: &str, output: &str, says: &[&str]) {
     let before = contents(lab);
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let error = lab.refuses(&arguments, 3);
-    assert!(contents(lab) == before, "lowtide {}: changed a file\n{error}", arguments.join(" "));
-    error
+    lab.refuses(&command.replace(OUT, output), 3, says);
+    assert!(contents(lab) == before, "lowtide {command}: changed a file");
 }
 
 /// The contents of all files, by name.
 fn contents(lab: &Lab) -> BTreeMap<String, Vec<u8>> {
     let names = lab.names().into_iter().filter(|name| lab.path(name).is_file());
-    names.map(|name| (name.clone(), std::fs::read(lab.path(&name)).expect("it is there"))).collect()
+    names.map(|name| (name.clone(), lab.read_bytes(&name))).collect()
 }
 
-/// Two stores, other names for one of them, and files for the verbs to read.
+/// A directory with two stores, links to one of them, and inputs of the verbs.
 fn lab() -> Lab {
     let lab = Lab::new();
-    let [scale, share] = SCALE;
     for store in ["lowtide.db", "other.db"] {
-        lab.ok(&["run", "./tiny.toml", scale, share, "--store", store, "--report", "r.html"]);
+        lab.ok(&format!("run ./tiny.toml --scale 1/256 --store {store} --report r.html"));
     }
     lab.write("levels.csv", "data_gib,mib_per_s\n20,100\n40,50\n80,30\n");
     lab.write("fio.json", "{}");
@@ -100,25 +84,25 @@ fn lab() -> Lab {
     lab
 }
 
-/// A block device that the tests may try to overwrite; `None` if none can be made.
+/// A block device that the tests try to overwrite; `None` if none can be made.
 fn block_device(lab: &Lab) -> Option<loopback::Loop> {
     let device = loopback::Loop::new(8, &[])?;
-    device.put(0, b"somebody's data");
+    device.put(0, b"data of the user");
     symlink(&device.node, lab.path("disk")).expect("a link can be made");
     Some(device)
 }
 
 #[test]
-fn no_output_goes_onto_a_store_or_beside_one() {
+fn no_output_goes_onto_a_store_or_its_companions() {
     let lab = lab();
     for verb in REPLACING.iter().chain(&IN_PLACE) {
         for store in ["lowtide.db", "other.db", "link.db", "link-to-link.db", "hard.db", "./lowtide.db"] {
-            assert_says(&refused(&lab, verb, store), &["is a store: ", "name another"]);
+            refused(&lab, verb, store, &["is a store: ", "name another"]);
         }
     }
     for verb in REPLACING.iter().chain(&IN_PLACE).chain(&STORING) {
-        for beside in ["lowtide.db-wal", "lowtide.db-shm", "other.db-journal", "link-to-log"] {
-            assert_says(&refused(&lab, verb, beside), &["belongs to the store"]);
+        for companion in ["lowtide.db-wal", "lowtide.db-shm", "other.db-journal", "link-to-log"] {
+            refused(&lab, verb, companion, &["belongs to the store"]);
         }
     }
 }
@@ -127,106 +111,82 @@ fn no_output_goes_onto_a_store_or_beside_one() {
 fn no_output_goes_onto_a_device() {
     let lab = lab();
     for verb in REPLACING.iter().chain(&STORING) {
-        assert_says(&refused(&lab, verb, "/dev/random"), &["is a character device: "]);
+        refused(&lab, verb, "/dev/random", &["is a character device: "]);
     }
     let Some(device) = block_device(&lab) else { return };
     let before = device.checksum();
     for verb in REPLACING.iter().chain(&STORING) {
-        for path in [device.node.to_str().expect("plain"), "disk"] {
-            assert_says(&refused(&lab, verb, path), &["is a block device", "name another file"]);
+        for path in [plain(&device.node), "disk"] {
+            refused(&lab, verb, path, &["is a block device", "name another file"]);
         }
     }
-    // As the shell opens it.
+    // A redirection to the device by the shell.
     let opened = std::fs::OpenOptions::new().append(true).open(&device.node).expect("opened");
-    let mut command = lab.command(&["report", "1", "-o", "/dev/stdout"]);
+    let mut command = lab.command("report 1 -o /dev/stdout");
     assert_eq!(command.stdout(opened).status().expect("it runs").code(), Some(3));
     assert_eq!(device.checksum(), before);
     assert!(device.node.metadata().expect("it is there").file_type().is_block_device());
 }
 
 #[test]
-fn no_output_goes_onto_what_the_command_reads_or_writes_otherwise() {
+fn no_output_goes_onto_another_file_of_the_command() {
     let lab = lab();
     lab.write("mine.toml", "like = 'intel-320-160gb'\nname = 'mine'\ntitle = 'Mine'\n");
     lab.write("mine-too.toml", "like = './mine.toml'\nname = 'mine-too'\ntitle = 'Mine, too'\n");
     lab.write("mine-run.toml", common::TINY.replace("intel-320-160gb", "./mine-too.toml"));
     lab.write("requests.trace", "lowtide trace 1\n0 read 0 4096\n81250 write-fua 4096 4096\n90125 flush\n");
     symlink("tiny.toml", lab.path("alias")).expect("a link can be made");
-    std::fs::create_dir(lab.path("folder")).expect("a directory can be made");
-    let run: &[&str] = &["run", "./mine-run.toml", "--scale", "1/256", "--store", "new.db", "--report", OUT];
-    let replay: &[&str] = &["run", "replay", "--store", "new.db", "--report", OUT];
-    let serve: &[&str] = &["drive", "serve", "./mine-too.toml", "--scale", "1/256", "--tcp", "127.0.0.1:0"];
-    lab.ok(&["run", "replay", "--store", "replayed.db"]);
-    let cases: [(&[&str], &[&str], &str); 25] = [
+    lab.make_directory("folder");
+    lab.ok("run replay --store replayed.db");
+    let run = "run ./mine-run.toml --scale 1/256 --store new.db --report OUT";
+    let replay = "run replay --store new.db --report OUT";
+    let serve = "drive serve ./mine-too.toml --scale 1/256 --tcp 127.0.0.1:0";
+    let advise = "advise --data 1GB --writes 1MB/s";
+    for (command, outputs, says) in [
         (
-            REPLACING[5],
-            &["tiny.toml", "./folder/../tiny.toml"],
+            RUN,
+            &["tiny.toml", "./folder/../tiny.toml"][..],
             "the experiment of this command: the report would",
         ),
-        (REPLACING[5], &["alias"], "is ./tiny.toml, the experiment of this command"),
-        (REPLACING[5], &["new.db", "folder/../new.db"], "the store of this command: the report would"),
-        (REPLACING[5], &["new.db-wal"], "new.db: the report would damage it"),
-        (REPLACING[6], &["again.toml", "tiny.toml"], "the experiment of this command"),
-        (REPLACING[4], &["tiny.toml"], "the experiment of this command: the export would"),
-        (REPLACING[10], &["levels.csv"], "is the file of measurements of this command"),
+        (RUN, &["alias"], "is ./tiny.toml, the experiment of this command"),
+        (RUN, &["new.db", "folder/../new.db"], "the store of this command: the report would"),
+        (RUN, &["new.db-wal"], "new.db: the report would damage it"),
+        (RUN_TWO, &["again.toml", "tiny.toml"], "the experiment of this command"),
+        (EXPORT_JOB, &["tiny.toml"], "the experiment of this command: the export would"),
+        (FIT, &["levels.csv"], "is the file of measurements of this command"),
         (run, &["mine-run.toml"], "the experiment of this command"),
         (run, &["mine-too.toml"], "the device file of this command"),
         (run, &["mine.toml"], "a device file of this command"),
         (replay, &["requests.trace"], "is the trace of this command"),
+        ("fit levels.csv --like ./mine.toml -o OUT", &["mine.toml"], "the device file of this command"),
+        (&format!("{advise} --device ./mine.toml -o OUT"), &["mine.toml"], "the device file of this command"),
+        ("fit levels.csv --like ./mine-too.toml -o OUT", &["mine.toml"], "a device file of this command"),
         (
-            &["fit", "levels.csv", "--like", "./mine.toml", "-o", OUT],
-            &["mine.toml"],
-            "the device file of this command",
-        ),
-        (
-            &["advise", "--data", "1GB", "--writes", "1MB/s", "--device", "./mine.toml", "-o", OUT],
-            &["mine.toml"],
-            "the device file of this command",
-        ),
-        (
-            &["fit", "levels.csv", "--like", "./mine-too.toml", "-o", OUT],
+            &format!("{advise} --device ./mine-too.toml -o OUT"),
             &["mine.toml"],
             "a device file of this command",
         ),
         (
-            &["advise", "--data", "1GB", "--writes", "1MB/s", "--device", "./mine-too.toml", "-o", OUT],
-            &["mine.toml"],
-            "a device file of this command",
-        ),
-        (
-            &["store", "export", "--store", "replayed.db", "--format", "fio", "-o", OUT],
+            "store export --store replayed.db --format fio -o OUT",
             &["requests.trace"],
             "is the trace of this command",
         ),
-        (STORING[0], &["tiny.toml", "alias"], "the experiment of this command: the store would"),
-        (STORING[1], &["fio.json"], "is an input of this command: the store would"),
+        (RUN_STORE, &["tiny.toml", "alias"], "the experiment of this command: the store would"),
+        (IMPORT, &["fio.json"], "is an input of this command: the store would"),
+        ("run ./mine-run.toml --scale 1/256 --store OUT", &["mine.toml"], "a device file of this command"),
+        (&format!("{serve} --state OUT"), &["mine.toml", "mine-too.toml"], "device file of this command"),
+        (&format!("{serve} --data OUT"), &["mine-too.toml"], "device file of this command"),
+        (&format!("{serve} --data new --state OUT"), &["new"], "the data of this command"),
+        (&format!("{serve} --state new --record OUT"), &["new"], "the state of this command"),
         (
-            &["run", "./mine-run.toml", "--scale", "1/256", "--store", OUT],
-            &["mine.toml"],
-            "a device file of this command",
-        ),
-        (
-            &[serve, &["--state", OUT]].concat(),
-            &["mine.toml", "mine-too.toml"],
-            "device file of this command",
-        ),
-        (&[serve, &["--data", OUT]].concat(), &["mine-too.toml"], "device file of this command"),
-        (&[serve, &["--data", "new", "--state", OUT]].concat(), &["new"], "the data of this command"),
-        (&[serve, &["--state", "new", "--record", OUT]].concat(), &["new"], "the state of this command"),
-        (
-            &["validate", "raid10-random-write", "--keep", "folder", "--report", OUT],
+            "validate raid10-random-write --keep folder --report OUT",
             &["folder/raid10-random-write.db"],
             "the store of this command",
         ),
-        (
-            &["run", "./tiny.toml", "--target", "file:data", "--store", "new.db", "--report", OUT],
-            &["data"],
-            "the file under test",
-        ),
-    ];
-    for (verb, outputs, says) in cases {
+        ("run ./tiny.toml --target file:data --store new.db --report OUT", &["data"], "the file under test"),
+    ] {
         for output in outputs {
-            assert_says(&refused(&lab, verb, output), &[says]);
+            refused(&lab, command, output, &[says]);
         }
     }
 }
@@ -235,32 +195,25 @@ fn no_output_goes_onto_what_the_command_reads_or_writes_otherwise() {
 fn figures_go_into_a_directory_and_onto_nothing_else() {
     let lab = lab();
     for directory in ["lowtide.db", "link.db", "lowtide.db-wal"] {
-        assert_says(
-            &refused(&lab, &["report", "--figures", OUT], directory),
-            &["store", "name another directory"],
-        );
+        refused(&lab, "report --figures OUT", directory, &["store", "name another directory"]);
     }
-    assert_says(&lab.refuses(&["report", "--figures", "tiny.toml"], 2), &["tiny.toml is no directory"]);
-    lab.ok(&["report", "--figures", "figures"]);
+    lab.refuses("report --figures tiny.toml", 2, &["tiny.toml is no directory"]);
+    lab.ok("report --figures figures");
     let names = common::names(&lab.path("figures"));
     let first = lab.path(&format!("figures/{}", names[0]));
     std::fs::remove_file(&first).expect("removed");
     symlink("../other.db", &first).expect("a link can be made");
-    // Before the page or another figure is written.
-    std::fs::remove_file(lab.path("report.html")).expect("removed");
-    assert_says(&refused(&lab, &["report", "--figures", OUT], "figures"), &["is a store"]);
+    // Refused before the page or another figure is written.
+    lab.remove("report.html");
+    refused(&lab, "report --figures OUT", "figures", &["is a store"]);
     std::fs::remove_file(&first).expect("removed");
-    let page = first.to_str().expect("plain");
-    assert_says(
-        &refused(&lab, &["report", "--figures", "figures", "-o", OUT], page),
-        &["the report of this command"],
-    );
+    refused(&lab, "report --figures figures -o OUT", plain(&first), &["the report of this command"]);
 }
 
 #[test]
-fn a_directory_or_a_place_without_one_is_refused_before_the_work() {
+fn a_directory_or_a_missing_one_is_refused_before_the_work() {
     let lab = lab();
-    std::fs::create_dir(lab.path("folder")).expect("a directory can be made");
+    lab.make_directory("folder");
     for verb in REPLACING {
         for (output, says) in [
             ("folder", "folder is a directory, but"),
@@ -268,9 +221,7 @@ fn a_directory_or_a_place_without_one_is_refused_before_the_work() {
             ("none/x", "there is no directory for"),
             ("tiny.toml/x", "there is no directory for"),
         ] {
-            let arguments = filled(verb, output);
-            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            assert_says(&lab.refuses(&arguments, 2), &[says]);
+            lab.refuses(&verb.replace(OUT, output), 2, &[says]);
         }
     }
 }
@@ -286,7 +237,7 @@ fn shell(lab: &Lab, line: &str) -> std::process::Output {
 #[test]
 fn pipes_and_descriptors_are_written_to_as_they_are() {
     let lab = lab();
-    lab.ok(&["store", "export", "-o", "all.csv"]);
+    lab.ok("store export -o all.csv");
     let all = lab.read("all.csv");
     let device = Path::new("/dev/stdout").read_link().ok();
     for (line, made) in [
@@ -308,7 +259,7 @@ fn pipes_and_descriptors_are_written_to_as_they_are() {
         let ended = shell(&lab, line);
         assert!(ended.status.success(), "{line}: {}", String::from_utf8_lossy(&ended.stderr));
         assert!(lab.read("out") == made, "{line}:\n{}", lab.read("out"));
-        std::fs::remove_file(lab.path("out")).expect("removed");
+        lab.remove("out");
     }
     assert_eq!(Path::new("/dev/stdout").read_link().ok(), device, "the link in /dev stays");
     let ended = shell(&lab, "$L export -o /dev/full");
@@ -326,9 +277,9 @@ fn pipes_and_descriptors_are_written_to_as_they_are() {
 #[test]
 fn a_folder_of_another_mount_is_not_mistaken_for_one_of_the_same_path() {
     let lab = lab();
-    std::fs::create_dir(lab.path("folder")).expect("a directory can be made");
+    lab.make_directory("folder");
     lab.write("folder/x", "not named");
-    // A process that sees another filesystem in this folder, or another file in its place.
+    // A process whose mount namespace has another filesystem or file at this path.
     let apart = "unshare --mount --propagation private sh -c";
     for (mounted, named) in [
         ("mount -t tmpfs none folder && echo named > folder/x", "folder"),
@@ -352,12 +303,12 @@ fn a_folder_of_another_mount_is_not_mistaken_for_one_of_the_same_path() {
 }
 
 #[test]
-fn what_becomes_a_store_during_the_fsync_is_not_replaced() {
+fn a_file_that_becomes_a_store_during_the_fsync_is_not_replaced() {
     let lab = lab();
     if !shell(&lab, "strace -qq -o /dev/null true").status.success() {
         return loopback::skipped("strace cannot trace");
     }
-    // The part is there before its fsync begins.
+    // The temporary file exists before its fsync begins.
     let line = "strace -f -qq -o /dev/null -e trace=fsync -e inject=fsync:delay_enter=4000000 $L export -o late.db & \
                 for i in {1..600}; do [ -s .lowtide-*.part ] && break; sleep 0.1; done; sleep 0.5; \
                 cp other.db late.db; wait $!";
@@ -367,13 +318,13 @@ fn what_becomes_a_store_during_the_fsync_is_not_replaced() {
 }
 
 #[test]
-fn a_report_that_is_there_is_replaced_with_its_mode_and_through_its_link() {
+fn an_existing_report_is_replaced_with_its_mode_and_through_its_link() {
     let lab = lab();
-    std::fs::create_dir(lab.path("folder")).expect("a directory can be made");
+    lab.make_directory("folder");
     lab.write("folder/page.html", "old");
     std::fs::set_permissions(lab.path("folder/page.html"), PermissionsExt::from_mode(0o604)).expect("set");
     symlink("folder/page.html", lab.path("page.html")).expect("a link can be made");
-    lab.ok(&["report", "1", "-o", "page.html"]);
+    lab.ok("report 1 -o page.html");
     assert!(lab.path("page.html").is_symlink());
     assert!(lab.read("folder/page.html").starts_with("<!DOCTYPE html>"));
     let mode = lab.path("folder/page.html").metadata().expect("it is there").permissions().mode();
@@ -382,16 +333,16 @@ fn a_report_that_is_there_is_replaced_with_its_mode_and_through_its_link() {
 }
 
 #[test]
-fn an_export_that_is_there_stays_whole_where_the_command_is_killed_while_it_writes() {
+fn an_existing_export_is_kept_if_the_command_is_killed_while_it_writes() {
     let lab = lab();
     lab.write("all.json", "old");
     // The kernel kills a program that writes a file beyond its size limit, which is larger than the files
-    // beside the store.
+    // next to the store.
     let ended = shell(&lab, "ulimit -f 33; exec $L export 1 --format json -o all.json");
     let signal = std::os::unix::process::ExitStatusExt::signal(&ended.status);
     assert_eq!(signal, Some(25), "SIGXFSZ ends it: {}", String::from_utf8_lossy(&ended.stderr));
     assert_eq!(lab.read("all.json"), "old");
-    let (code, _, error) = common::told(&shell(&lab, "$L export 1 --format json -o all.json"));
+    let (code, _, error) = common::decoded(&shell(&lab, "$L export 1 --format json -o all.json"));
     assert_eq!(code, Some(0), "{error}");
     assert!(lab.read("all.json").len() > 40 << 10, "it was more than it could write");
 }

@@ -1,53 +1,38 @@
-//! Rounds: the tests of the SNIA specification end where its rule, computed here from the exported rows, says so; bursts
-//! pause; a precondition is written. Not here: resuming (`resume.rs`).
+//! Rounds, bursts and preconditions. The tests of the SNIA specification end with the round that its rule, computed
+//! here from the exported rows, gives. `resume.rs` tests resuming rounds.
 
 mod common;
 
-use common::{Lab, assert_says};
+use common::{Lab, assert_says, json};
 use std::collections::BTreeMap;
 
-/// The columns of an exported CSV that are looked at, by name.
-struct Rows(Vec<BTreeMap<String, String>>);
+/// A row of an exported CSV, by column.
+type Row = BTreeMap<String, String>;
 
-impl Rows {
-    fn of(csv: &str) -> Rows {
-        let mut reader = csv::Reader::from_reader(csv.as_bytes());
-        let names: Vec<String> = reader.headers().expect("a heading").iter().map(str::to_owned).collect();
-        let row = |record: csv::StringRecord| {
-            names.iter().cloned().zip(record.iter().map(str::to_owned)).collect::<BTreeMap<_, _>>()
-        };
-        Rows(reader.records().map(|record| row(record.expect("a record"))).collect())
-    }
-
-    fn number(row: &BTreeMap<String, String>, key: &str) -> f64 {
-        row[key].parse().unwrap_or_else(|_| panic!("{key}: {}", row[key]))
-    }
-
-    /// `value(rows)` of each round of the cells that `wanted` selects, in order.
-    fn by_round(
-        &self,
-        wanted: impl Fn(&BTreeMap<String, String>) -> bool,
-        value: impl Fn(&[&BTreeMap<String, String>]) -> f64,
-    ) -> Vec<f64> {
-        let mut rounds: BTreeMap<u32, Vec<&BTreeMap<String, String>>> = BTreeMap::new();
-        for row in self.0.iter().filter(|row| wanted(row)) {
-            rounds.entry(row["repetition"].parse().expect("a number")).or_default().push(row);
-        }
-        rounds.values().map(|rows| value(rows)).collect()
-    }
+fn number(row: &Row, key: &str) -> f64 {
+    row[key].parse().unwrap_or_else(|_| panic!("{key}: {}", row[key]))
 }
 
-fn seconds(row: &BTreeMap<String, String>) -> f64 {
-    (Rows::number(row, "end_ns") - Rows::number(row, "start_ns")) / 1e9
+/// `value(rows)` of each round of the cells that `wanted` selects, in order.
+fn by_round(rows: &[Row], wanted: impl Fn(&Row) -> bool, value: impl Fn(&[&Row]) -> f64) -> Vec<f64> {
+    let mut rounds: BTreeMap<u32, Vec<&Row>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| wanted(row)) {
+        rounds.entry(row["repetition"].parse().expect("a number")).or_default().push(row);
+    }
+    rounds.values().map(|rows| value(rows)).collect()
+}
+
+fn seconds(row: &Row) -> f64 {
+    (number(row, "end_ns") - number(row, "start_ns")) / 1e9
 }
 
 fn iops(rows: &[&BTreeMap<String, String>]) -> f64 {
-    let requests: f64 = rows.iter().map(|row| Rows::number(row, "reads") + Rows::number(row, "writes")).sum();
+    let requests: f64 = rows.iter().map(|row| number(row, "reads") + number(row, "writes")).sum();
     requests / rows.iter().map(|row| seconds(row)).sum::<f64>()
 }
 
-/// The specification's rule, written out: the first round, from 1, after which five rounds span at most 20 % of their
-/// average, and the line of least squares through them changes by at most 10 % of it.
+/// The specification's rule: the first round, counted from 1, at which the last five rounds span at most 20 % of their
+/// average and their regression line changes by at most 10 % of it.
 fn steady_after(rounds: &[f64]) -> Option<usize> {
     (5..=rounds.len()).find(|end| {
         let window = &rounds[end - 5..*end];
@@ -63,15 +48,15 @@ fn steady_after(rounds: &[f64]) -> Option<usize> {
     })
 }
 
-/// Runs an experiment of the catalogue; its exported rows, the verdict, and the exit code where steady state is required.
-fn run(lab: &Lab, name: &str, scale: &str) -> (Rows, String, Option<i32>) {
-    let output =
-        lab.run(&["run", name, "--scale", scale, "--require-steady", "--store", &format!("{name}.db")]);
-    let (code, text, _) = common::told(&output);
-    (Rows::of(&lab.ok(&["store", "export", "--store", &format!("{name}.db")])), text, code)
+/// Runs an experiment of the catalogue with `--require-steady`; returns its exported rows, its report and the exit
+/// code.
+fn run(lab: &Lab, name: &str, scale: &str) -> (Vec<Row>, String, Option<i32>) {
+    let output = lab.run(&format!("run {name} --scale {scale} --require-steady --store {name}.db"));
+    let (code, text, _) = common::decoded(&output);
+    (common::rows(&lab.ok(&format!("store export --store {name}.db"))), text, code)
 }
 
-/// Checks that rounds of `most` ended where the rule says, and that the report and the exit code say the same.
+/// Asserts that at most `most` rounds ended as the rule requires, and that the report and the exit code agree.
 fn ends_where_the_rule_says(name: &str, tracked: &[f64], most: usize, text: &str, code: Option<i32>) {
     match steady_after(tracked) {
         Some(end) => {
@@ -91,25 +76,18 @@ fn ends_where_the_rule_says(name: &str, tracked: &[f64], most: usize, text: &str
 fn the_iops_test_ends_where_the_rule_says() {
     let lab = Lab::new();
     let (rows, text, code) = run(&lab, "snia-iops", "1/64");
-    let of = |mix: &'static str, block: &'static str| {
-        rows.by_round(move |row| row["mix"] == mix && row["block"] == block, iops)
-    };
+    let of = |mix: &str, block: &str| by_round(&rows, |row| row["mix"] == mix && row["block"] == block, iops);
     let tracked = of("0", "4KiB");
     ends_where_the_rule_says("snia-iops", &tracked, 25, &text, code);
     // The matrix holds the mean over the window.
-    let json = lab.ok(&["store", "show", "snia-iops", "--store", "snia-iops.db", "--format", "json"]);
-    let report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let report = lab.json("store show snia-iops --store snia-iops.db");
     let row = |block: &str| {
         let rows = report["tables"]["matrix"]["rows"].as_array().expect("rows");
         rows.iter().find(|row| row["block"] == block).expect("a block size").clone()
     };
     for (mix, key) in [("1", "iops_r_w_100_0"), ("0.65", "iops_r_w_65_35"), ("0", "iops_r_w_0_100")] {
         for block in ["512B", "16KiB", "1MiB"] {
-            let rounds = match block {
-                "512B" => of(mix, "512B"),
-                "16KiB" => of(mix, "16KiB"),
-                _ => of(mix, "1MiB"),
-            };
+            let rounds = of(mix, block);
             let mean = rounds[rounds.len() - 5..].iter().sum::<f64>() / 5.0;
             let shown = row(block)[key].as_f64().unwrap_or_else(|| panic!("{block} {key}: {}", row(block)));
             assert!((shown / mean - 1.0).abs() < 1e-9, "{mix} {block}: {shown}, not {mean}");
@@ -120,23 +98,20 @@ fn the_iops_test_ends_where_the_rule_says() {
 #[test]
 fn the_latency_test_ends_where_the_rule_says() {
     let lab = Lab::new();
-    // At this scale the values jump too much for the rule, which is as good a case.
+    // At 1/64 the values vary too much for a steady state.
     for scale in ["1/64", "1/16"] {
         let (rows, text, code) = run(&lab, "snia-latency", scale);
-        let mean = |rows: &[&BTreeMap<String, String>]| {
-            let sum =
-                |f: &dyn Fn(&BTreeMap<String, String>) -> f64| rows.iter().map(|row| f(row)).sum::<f64>();
-            let waited = |row: &BTreeMap<String, String>| {
-                let of = |op: &str| {
-                    Rows::number(row, &format!("{op}s")) * Rows::number(row, &format!("{op}_latency_ns_mean"))
-                };
-                of("read") + of("write")
+        let mean = |rows: &[&Row]| {
+            let waited = |row: &Row, op| {
+                number(row, op) * number(row, &format!("{}_latency_ns_mean", &op[..op.len() - 1]))
             };
-            sum(&waited) / sum(&|row| Rows::number(row, "reads") + Rows::number(row, "writes"))
+            let sum = |value: &dyn Fn(&Row) -> f64| rows.iter().map(|row| value(row)).sum::<f64>();
+            sum(&|row| waited(row, "reads") + waited(row, "writes"))
+                / sum(&|row| number(row, "reads") + number(row, "writes"))
         };
-        let tracked = rows.by_round(|row| row["mix"] == "0" && row["block"] == "4KiB", mean);
+        let tracked = by_round(&rows, |row| row["mix"] == "0" && row["block"] == "4KiB", mean);
         ends_where_the_rule_says("snia-latency", &tracked, 25, &text, code);
-        std::fs::remove_file(lab.path("snia-latency.db")).expect("the store can be removed");
+        lab.remove("snia-latency.db");
     }
 }
 
@@ -144,27 +119,26 @@ fn the_latency_test_ends_where_the_rule_says() {
 fn the_composite_test_has_its_sizes_and_ends_where_the_rule_says() {
     let lab = Lab::new();
     let (rows, _, code) = run(&lab, "snia-enterprise-composite", "1/64");
-    let full = |row: &BTreeMap<String, String>| row["threads"] == "32" && row["depth"] == "32";
-    let tracked = rows.by_round(|row| row["step"] == "intensity" && full(row), iops);
-    let saturated = rows.by_round(|row| row["step"] == "saturation" && row["start_ns"] == "0", iops);
+    let full = |row: &Row| row["threads"] == "32" && row["depth"] == "32";
+    let tracked = by_round(&rows, |row| row["step"] == "intensity" && full(row), iops);
+    let saturated = by_round(&rows, |row| row["step"] == "saturation" && row["start_ns"] == "0", iops);
     let ends = [&saturated, &tracked].map(|rounds| {
         let end = steady_after(rounds);
         assert_eq!(rounds.len(), end.unwrap_or(25), "{rounds:?}");
         end
     });
     assert_eq!(code, Some(if ends.contains(&None) { 4 } else { 0 }), "{ends:?}");
-    let sum = |key: &str| rows.0.iter().map(|row| Rows::number(row, key)).sum::<f64>();
+    let sum = |key: &str| rows.iter().map(|row| number(row, key)).sum::<f64>();
     let (reads, writes) = (sum("reads"), sum("writes"));
     assert!(reads + writes > 1e6, "{reads} reads and {writes} writes");
     assert!((reads / (reads + writes) - 0.4).abs() < 0.005, "{reads} reads and {writes} writes");
-    // The mean of the twelve sizes, worked out by hand; its standard deviation over so many requests is 0.2 %.
+    // The expected mean of the twelve sizes; the standard deviation of the mean over so many requests is 0.2 %.
     for (key, requests) in [("read_bytes", reads), ("write_bytes", writes)] {
         let mean = sum(key) / requests;
         assert!((mean / 7818.24 - 1.0).abs() < 0.01, "{key}: {mean} a request");
     }
     let name = "snia-enterprise-composite";
-    let json = lab.ok(&["store", "show", name, "--store", &format!("{name}.db"), "--format", "json"]);
-    let report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let report = lab.json(&format!("store show {name} --store {name}.db"));
     let flow = report["tables"]["flow"]["rows"].to_string().replace('\u{a0}', " ");
     assert_says(
         &flow,
@@ -177,9 +151,9 @@ fn write_saturation_ends_where_the_rule_says_of_the_first_minutes() {
     let lab = Lab::new();
     let (rows, text, code) = run(&lab, "snia-write-saturation", "1/32");
     let first_minute_ns = 60e9 / 32.0;
-    let tracked = rows.by_round(|row| Rows::number(row, "start_ns") < first_minute_ns, iops);
+    let tracked = by_round(&rows, |row| number(row, "start_ns") < first_minute_ns, iops);
     ends_where_the_rule_says("snia-write-saturation", &tracked, 48, &text, code);
-    // A fresh drive of this size is as new in the first round, and far from it in the last.
+    // The first round is on a fresh drive.
     assert!(tracked[0] > 3.0 * tracked[tracked.len() - 1], "{tracked:?}");
 }
 
@@ -187,62 +161,35 @@ fn write_saturation_ends_where_the_rule_says_of_the_first_minutes() {
 fn the_same_seed_gives_the_same_rounds() {
     let lab = Lab::new();
     for store in ["a.db", "b.db"] {
-        lab.ok(&["run", "snia-throughput", "--scale", "1/128", "--store", store]);
+        lab.ok(&format!("run snia-throughput --scale 1/128 --store {store}"));
     }
     assert!(lab.exports("a.db") == lab.exports("b.db"));
 }
 
-const BURSTS: &str = r#"name = "bursts"
-target.device = "intel-320-160gb"
-
-[workload]
-pattern = "random-write"
-block = "4KiB"
-depth = 32
-burst = "5s"
-duration = "1min"
-interval = "30s"
-
-[[step]]
-name = "worn"
-purge-before = "secure-erase"
-precondition = { times = 2, block = "128KiB" }
-duration = "1h"
-
-[[step]]
-name = "pauses"
-sweep = { pause = "50s" }
-
-[[step]]
-name = "none"
-"#;
+const BURSTS: &str = include_str!("data/bursts.toml");
 
 #[test]
 fn bursts_are_intervals_and_pauses_bring_speed_back() {
-    let lab = Lab::new();
-    lab.write("bursts.toml", BURSTS);
-    lab.ok(&["run", "./bursts.toml", "--scale", "1/32"]);
-    let (csv, json) = lab.exports("lowtide.db");
-    let rows = Rows::of(&csv);
-    let of = |step: &str| -> Vec<&BTreeMap<String, String>> {
-        rows.0.iter().filter(|row| row["step"] == step).collect()
-    };
-    // A minute under load in bursts of 5 s, and without pauses in intervals of 30 s.
+    let lab = Lab::with(&[("bursts.toml", BURSTS)]);
+    lab.ok("run ./bursts.toml --scale 1/32");
+    let (csv, export) = lab.exports("lowtide.db");
+    let rows = common::rows(&csv);
+    let of = |step: &str| -> Vec<&Row> { rows.iter().filter(|row| row["step"] == step).collect() };
+    // A minute under load: bursts of 5 s with pauses, intervals of 30 s without.
     assert_eq!([of("pauses").len(), of("none").len()], [12, 2]);
-    let ends: Vec<f64> = of("pauses").iter().map(|row| Rows::number(row, "end_ns")).collect();
-    let starts: Vec<f64> = of("pauses").iter().map(|row| Rows::number(row, "start_ns")).collect();
-    assert_eq!(starts[1..], ends[..11], "intervals follow each other as if there were no pauses");
+    let ends: Vec<f64> = of("pauses").iter().map(|row| number(row, "end_ns")).collect();
+    let starts: Vec<f64> = of("pauses").iter().map(|row| number(row, "start_ns")).collect();
+    assert_eq!(starts[1..], ends[..11], "pauses are no part of the time of intervals");
     let (paused, worn) = (iops(&of("pauses")[1..]), iops(&of("worn")[100..]));
     assert!(paused > 1.2 * worn, "{paused} IOPS with pauses, {worn} without");
-    // What was preconditioned counts as written.
-    let campaign: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    // Preconditioning counts as written.
+    let campaign = json(&export);
     let first = &campaign["cells"][0];
     let [before, data] =
         ["written_before_bytes", "data_bytes"].map(|key| first[key].as_u64().expect("bytes"));
     assert_eq!(before, 2 * data);
-    // The plan knows that pauses take time: an hour, a minute with eleven pauses, and a minute.
-    let plan = lab.ok(&["plan", "./bursts.toml", "--format", "json"]);
-    let plan: serde_json::Value = serde_json::from_str(&plan).expect("JSON");
+    // The plan includes pauses: an hour, a minute with eleven pauses, and a minute.
+    let plan = lab.json("plan ./bursts.toml");
     let longest: Vec<f64> =
         (0..3).map(|cell| plan["cells"][cell]["longest_s"].as_f64().expect("seconds")).collect();
     assert_eq!(longest, [3600.0, 60.0 + 11.0 * 50.0, 60.0]);
@@ -251,7 +198,7 @@ fn bursts_are_intervals_and_pauses_bring_speed_back() {
 #[test]
 fn rounds_and_bursts_run_on_files_of_the_host() {
     let lab = Lab::new();
-    std::fs::create_dir(lab.path("data")).expect("a directory");
+    lab.make_directory("data");
     let text = BURSTS
         .replace("target.device = \"intel-320-160gb\"", "target.directory = \"data\"")
         .replace("[workload]", "[workload]\nfile_size = \"4100KiB\"")
@@ -261,18 +208,17 @@ fn rounds_and_bursts_run_on_files_of_the_host() {
         .replace("\"5s\"", "\"20ms\"")
         .replace("\"50s\"", "\"10ms\"");
     lab.write("files.toml", text);
-    let (out, _) = lab.ends(&["run", "./files.toml", "--format", "json"], 0);
-    assert_says(&out, &["after 5 rounds", "2 × the active range", "which files do not have: not done"]);
-    let rows = Rows::of(&lab.exports("lowtide.db").0);
-    let starts: Vec<f64> = (rows.0.iter().filter(|row| row["step"] == "pauses"))
-        .map(|row| Rows::number(row, "start_ns"))
-        .collect();
+    let says = ["after 5 rounds", "2 × the active range", "which files do not have: not done"];
+    lab.prints("run ./files.toml --format json", &says);
+    let rows = common::rows(&lab.exports("lowtide.db").0);
+    let starts: Vec<f64> =
+        (rows.iter().filter(|row| row["step"] == "pauses")).map(|row| number(row, "start_ns")).collect();
     assert!(starts.len() >= 2 && starts.is_sorted(), "{starts:?}");
     assert_eq!(common::names(&lab.path("data")), Vec::<String>::new(), "the files are removed");
 }
 
 #[test]
-fn what_cannot_work_of_bursts_and_preconditions_is_refused() {
+fn invalid_bursts_and_preconditions_are_refused() {
     let lab = Lab::new();
     for (from, to, says) in [
         ("burst = \"5s\"\n", "", "`pause` without `burst`"),
@@ -292,6 +238,6 @@ fn what_cannot_work_of_bursts_and_preconditions_is_refused() {
         ("precondition", "preconditon", "did you mean `precondition`?"),
     ] {
         lab.write("wrong.toml", BURSTS.replacen(from, to, 1));
-        assert_says(&lab.refuses(&["plan", "./wrong.toml"], 2), &[says]);
+        lab.refuses("plan ./wrong.toml", 2, &[says]);
     }
 }

@@ -1,6 +1,6 @@
-//! `run --watch` on a terminal: what it draws is there, and the terminal comes back as it was.
+//! `run --watch` on a terminal: the view is drawn, and the terminal is restored.
 //!
-//! Not here: where on the screen things stand; the tests of `watch::draw` have that.
+//! Unit tests of `watch::draw` cover the layout.
 
 mod common;
 
@@ -16,7 +16,7 @@ const ENTER: &str = "\u{1b}[?1049h";
 const LEAVE: &str = "\u{1b}[?1049l";
 const SHOW_CURSOR: &str = "\u{1b}[?25h";
 
-/// A terminal, and what was written to it so far.
+/// A pseudo-terminal, and everything written to it so far.
 struct Terminal {
     keyboard: File,
     line: File,
@@ -39,33 +39,34 @@ impl Terminal {
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = written.read(&mut bytes) {
-                kept.lock().expect("nobody panics while holding it").extend(&bytes[..count]);
+                kept.lock().expect("no thread panics while holding it").extend(&bytes[..count]);
             }
         });
         Terminal { keyboard, line, screen }
     }
 
     fn text(&self) -> String {
-        String::from_utf8_lossy(&self.screen.lock().expect("nobody panics while holding it")).into_owned()
+        String::from_utf8_lossy(&self.screen.lock().expect("no thread panics while holding it")).into_owned()
     }
 
-    /// Whether lines are edited and echoed, as a shell wants it.
+    /// Whether it edits and echoes lines, as a shell expects.
     fn is_cooked(&self) -> bool {
         let modes = tcgetattr(&self.line).expect("it has modes").local_modes;
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    fn run(&self, lab: &Lab, arguments: &[&str]) -> Running {
+    /// Watches the campaign of [`lab`] on it.
+    fn watch(&self, lab: &Lab) -> Running {
         let end = || Stdio::from(self.line.try_clone().expect("it can be shared"));
-        let child = lab.command(arguments).stdin(end()).stderr(end()).env("TERM", "xterm").spawn();
-        Running(child.expect("lowtide starts"))
+        let mut command = lab.command("run ./files.toml --watch");
+        Running::start(command.stdin(end()).stderr(end()).env("TERM", "xterm"))
     }
 }
 
-/// Files on which two cells take a while.
+/// A directory with an experiment of two cells on files, each measured for `seconds`.
 fn lab(seconds: u32) -> Lab {
     let lab = Lab::new();
-    std::fs::create_dir_all(lab.path("data")).expect("a folder can be made");
+    lab.make_directory("data");
     lab.write(
         "files.toml",
         format!(
@@ -77,12 +78,12 @@ fn lab(seconds: u32) -> Lab {
 }
 
 #[test]
-fn the_view_is_drawn_and_the_terminal_comes_back_at_the_end() {
+fn the_view_is_drawn_and_the_terminal_is_restored_at_the_end() {
     let (lab, terminal) = (lab(1), Terminal::new(80, 24));
-    let mut child = terminal.run(&lab, &["run", "./files.toml", "--watch"]);
+    let mut child = terminal.watch(&lab);
     assert_eq!(child.wait(), Some(0), "{}", terminal.text());
     let text = terminal.text();
-    // Only what changes is drawn, so that a phrase may come in words.
+    // Only changes are drawn, so that a phrase may arrive in pieces.
     for wanted in ["lowtide: files, dir:data", "┌throughput,", "p99,", "file_size 1MiB", "Ctrl-C"] {
         assert!(text.contains(wanted), "`{wanted}` is not in:\n{text:?}");
     }
@@ -92,16 +93,17 @@ fn the_view_is_drawn_and_the_terminal_comes_back_at_the_end() {
 }
 
 #[test]
-fn ctrl_c_gives_the_terminal_back_and_ends_in_good_order() {
+fn ctrl_c_restores_the_terminal_and_ends_the_campaign_cleanly() {
     let (lab, mut terminal) = (lab(60), Terminal::new(100, 30));
-    let mut child = terminal.run(&lab, &["run", "./files.toml", "--watch"]);
+    let mut child = terminal.watch(&lab);
     let drawn = common::wait_until(&mut child, || terminal.text().contains("measuring"));
     assert!(drawn && !terminal.is_cooked(), "it is drawn");
     terminal.keyboard.write_all(b"\x03").expect("a key is pressed");
     assert_eq!(child.wait(), Some(130), "{}", terminal.text());
     assert!(terminal.is_cooked(), "lines are edited again");
-    let said = || terminal.text().rsplit_once(LEAVE).is_some_and(|(_, after)| after.contains("go on with:"));
-    assert!((0..500).any(|_| said() || {
+    let is_advised =
+        || terminal.text().rsplit_once(LEAVE).is_some_and(|(_, after)| after.contains("resume with:"));
+    assert!((0..500).any(|_| is_advised() || {
         std::thread::sleep(std::time::Duration::from_millis(10));
         false
     }));
@@ -109,9 +111,9 @@ fn ctrl_c_gives_the_terminal_back_and_ends_in_good_order() {
 }
 
 #[test]
-fn a_terminal_that_is_too_small_has_plain_progress() {
+fn a_terminal_that_is_too_small_gets_plain_progress() {
     let (lab, terminal) = (lab(1), Terminal::new(60, 20));
-    let mut child = terminal.run(&lab, &["run", "./files.toml", "--watch"]);
+    let mut child = terminal.watch(&lab);
     assert_eq!(child.wait(), Some(0));
     let text = terminal.text();
     let note = "--watch needs a terminal of at least 80 columns";

@@ -2,7 +2,7 @@
 //!
 //! `lowtide_studies::advise` checks for arguments that contradict each other.
 
-use super::{Format, above_zero, rate, scale, share, size};
+use super::{Format, rate, scale, share, size, unit, years};
 use clap::{ArgGroup, Args};
 use lowtide_core::suggest::nearest;
 use lowtide_core::{Bytes, Nanos};
@@ -11,7 +11,7 @@ use lowtide_studies::advise::{Asked, BlockLoad, Question, QuestionError, TpccLoa
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What has to be stored, how fast, and for how much.
+/// Arguments of `advise`: the load, and the required lifetime and budget.
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("asked").required(true).args(["writes", "requests", "tpmc"]),
@@ -53,15 +53,15 @@ pub struct AdviseArguments {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub cores: Option<u32>,
     /// Processor time per transaction [default: 500us]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = unit::<Nanos>)]
     pub cpu: Option<Nanos>,
     /// Budget for device and memory, in US dollars
     #[arg(long, value_name = "DOLLARS", value_parser = positive)]
     pub budget: Option<f64>,
     /// Required lifetime in years
-    #[arg(long, default_value = "5", value_parser = above_zero)]
+    #[arg(long, default_value = "5", value_parser = years)]
     pub years: f64,
-    /// Share of time at that rate, for wear and cost
+    /// Share of time under this load, for wear and cost
     #[arg(long, default_value = "1", value_name = "SHARE", value_parser = busy)]
     pub busy: f64,
     /// Price of memory per GB, in US dollars
@@ -90,14 +90,14 @@ pub struct AdviseArguments {
 }
 
 impl AdviseArguments {
-    /// The question they ask.
+    /// The question that the arguments ask.
     ///
     /// # Errors
-    /// What goes together, but not so.
+    /// If options contradict each other.
     pub fn question(&self) -> Result<Question, String> {
-        // clap does not ask for an option that excludes one that is there.
+        // clap's `requires` does not apply to members of the group `asked`, which exclude each other.
         if self.reads.is_some() && self.requests.is_none() {
-            return Err("--reads is a share of --requests, and those are not given".to_owned());
+            return Err("--reads needs --requests".to_owned());
         }
         let of_database = [
             ("--terminals", self.terminals.is_some()),
@@ -105,7 +105,7 @@ impl AdviseArguments {
             ("--cpu", self.cpu.is_some()),
         ];
         if let (None, Some((option, _))) = (self.tpmc, of_database.iter().find(|(_, given)| *given)) {
-            return Err(format!("{option} is of a database: it goes with --tpmc"));
+            return Err(format!("{option} needs --tpmc"));
         }
         if self.tpmc.is_some() && self.working_set.is_some() {
             return Err(QuestionError::TpccWorkingSet.to_string());
@@ -125,7 +125,10 @@ impl AdviseArguments {
                 block(bytes / 86_400.0 / Bytes::mib(1).get() as f64, Unit::MibPerS)
             }
             (Some(WriteRate::Dwpd(_)), ..) => {
-                return Err("drive writes per day are of one drive, and none is chosen yet".to_owned());
+                let accepted = "write a rate such as `20MB/s` or `1TB/day`";
+                return Err(format!(
+                    "--writes takes no drive writes per day, which refer to one drive: {accepted}"
+                ));
             }
             (_, Some(rate), _) => block(rate, Unit::Requests),
             (_, _, Some(per_minute)) => Asked::Tpcc(TpccLoad {
@@ -162,13 +165,13 @@ fn number(text: &str) -> Option<f64> {
 }
 
 fn positive(text: &str) -> Result<f64, String> {
-    let found = number(text.trim_start_matches('$')).filter(|number| (1e-6..=1e12).contains(number));
-    found.ok_or_else(|| "write a number above 0, such as `2000`".to_owned())
+    let number = number(text.trim_start_matches('$')).filter(|number| (1e-6..=1e12).contains(number));
+    number.ok_or_else(|| "write a number above 0, such as `2000`".to_owned())
 }
 
 fn not_negative(text: &str) -> Result<f64, String> {
-    let found = number(text.trim_start_matches('$')).filter(|number| (0.0..=1e9).contains(number));
-    found.ok_or_else(|| "write dollars a GB, such as `5`".to_owned())
+    let number = number(text.trim_start_matches('$')).filter(|number| (0.0..=1e9).contains(number));
+    number.ok_or_else(|| "write dollars per GB, such as `5`".to_owned())
 }
 
 /// `3000/s`, `3000`.
@@ -180,14 +183,10 @@ fn per_second(text: &str) -> Result<f64, String> {
         Some((amount, "h")) => (amount, 3600.0),
         Some((_, time)) => {
             let near = nearest(time, ["s", "min", "h"]).unwrap_or("s");
-            return Err(format!("`{time}` is no time to count requests per: write `3000/{near}`"));
+            return Err(format!("`{time}` is not a unit of time: write `3000/{near}`"));
         }
     };
     positive(amount).map(|number| number / seconds).map_err(|_| "write a rate such as `3000/s`".to_owned())
-}
-
-fn time(text: &str) -> Result<Nanos, String> {
-    text.parse().map_err(|error: lowtide_core::UnitError| error.to_string())
 }
 
 fn busy(text: &str) -> Result<f64, String> {
@@ -198,9 +197,9 @@ fn busy(text: &str) -> Result<f64, String> {
 }
 
 fn price(text: &str) -> Result<(String, f64), String> {
-    let told = || "write a device and dollars, such as `intel-320-160gb=299`".to_owned();
-    let (name, usd) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(told)?;
-    Ok((name.to_owned(), positive(usd).map_err(|_| told())?))
+    let accepted = || "write a device and dollars, such as `intel-320-160gb=299`".to_owned();
+    let (name, usd) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(accepted)?;
+    Ok((name.to_owned(), positive(usd).map_err(|_| accepted())?))
 }
 
 #[cfg(test)]

@@ -1,49 +1,43 @@
 //! Arguments of `lowtide bench`.
 //!
-//! Not here: the benchmarks themselves (`lowtide_studies::bench`, and those of crates `oltp` and `host`).
+//! The benchmarks are in `lowtide_studies::bench` and in the crates `oltp` and `host`.
 
-use super::{OltpBenchArguments, size};
+use super::{OltpBenchArguments, PlainFormat, size};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use lowtide_core::Bytes;
 use lowtide_host::engine::EngineChoice;
 use lowtide_studies::ask::scale;
 use std::path::PathBuf;
 
-/// Arguments of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
-    /// What to measure
     #[command(subcommand)]
     pub verb: BenchVerb,
+    /// Output format
+    #[arg(long, default_value = "table", global = true)]
+    pub format: PlainFormat,
 }
 
-/// What to measure of lowtide itself.
 #[derive(Debug, Subcommand)]
 pub enum BenchVerb {
-    /// Measure the simulator: host writes per processor second on a drive of 160 GiB (uniform 4 KiB
-    /// overwrites at 90 % utilisation)
+    /// Measure the simulator: simulated host writes per second of processor time (uniform 4 KiB overwrites of a 160 GiB
+    /// drive at 90 % utilisation)
     Simulate {
-        /// Output format
-        #[arg(long, default_value = "table")]
-        format: BenchFormat,
         /// The seed
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Compare steady-state rules, lowtide's and others, with runs ten times longer
+    /// Compare the levels of lowtide's and other steady-state rules with runs ten times longer
     Steady {
         /// Runs per file size
         #[arg(long, default_value_t = 20)]
         seeds: u64,
-        /// Divide sizes and durations, such as 1/16
+        /// Scale sizes and durations down, such as 1/16
         #[arg(long, default_value = "1/16", value_parser = scale)]
         scale: u64,
-        /// Output format
-        #[arg(long, default_value = "table")]
-        format: BenchFormat,
     },
-    /// Measure lowtide's own cost per request, with requests that complete at once
+    /// Measure lowtide's cost per request, with requests that complete at once
     EngineNull {
         /// Duration in seconds
         #[arg(long, default_value_t = 5)]
@@ -51,39 +45,30 @@ pub enum BenchVerb {
         /// Share of requests that are reads
         #[arg(long, default_value_t = 0.5, value_name = "SHARE")]
         mix: f64,
-        /// Output format
-        #[arg(long, default_value = "table")]
-        format: BenchFormat,
     },
-    /// Measure the NBD server: its cost per 4 KiB read, and how closely it keeps to a model's latencies
+    /// Measure the NBD server: its cost per 4 KiB read, and its deviation from the model's latencies
     Nbd {
         /// Duration of each measurement in seconds
         #[arg(long, default_value_t = 3.0)]
         seconds: f64,
-        /// Output format
-        #[arg(long, default_value = "table")]
-        format: BenchFormat,
     },
-    /// Measure the log layer: its gain on a drive with slow random writes and on a file, and its cost
+    /// Measure the log layer: its gain on a drive with slow random writes and on a file, and its overhead
     Logdisk {
         /// The file to create, use and remove
         #[arg(long, default_value = "lowtide-logdisk-bench.dat", value_name = "PATH")]
         file: PathBuf,
-        /// Its size
+        /// Size of the file
         #[arg(long, default_value = "4GiB", value_parser = size)]
         size: Bytes,
-        /// Output format
-        #[arg(long, default_value = "table")]
-        format: BenchFormat,
     },
     /// Measure TPC-C on a new database: new orders per minute, load rate, and the client's cost
     Oltp(OltpBenchArguments),
-    /// Measure the I/O engine's cost per 4 KiB random request
+    /// Measure an I/O engine's cost per random request of 4 KiB
     Engine {
         /// The file to read, created if missing
         #[arg(long, value_name = "PATH")]
         file: PathBuf,
-        /// Its size if it is created
+        /// Size of the file if it is created
         #[arg(long, default_value = "4GiB", value_parser = size)]
         size: Bytes,
         /// Requests in flight
@@ -98,19 +83,7 @@ pub enum BenchVerb {
         /// The I/O engine
         #[arg(long, default_value = "auto", value_parser = io_engine())]
         engine: EngineChoice,
-        /// Output format
-        #[arg(long, default_value = "table")]
-        format: BenchFormat,
     },
-}
-
-/// How to print a figure of merit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BenchFormat {
-    /// One name and value per line
-    Table,
-    /// One JSON object per line
-    Json,
 }
 
 fn io_engine() -> impl TypedValueParser<Value = EngineChoice> {

@@ -1,6 +1,4 @@
-//! The verbs of a live drive: serve or attach it, then give it orders.
-//!
-//! Not here: their arguments (`live`, `attach`).
+//! The verbs of a live drive. Their arguments are in `live` and `attach`.
 
 use super::live::{
     CutArguments, FailArguments, RecordArguments, ServeArguments, ServerArguments, StatArguments,
@@ -8,7 +6,6 @@ use super::live::{
 use super::{AttachArguments, DetachArguments};
 use clap::Subcommand;
 
-/// What to do with a live drive.
 #[derive(Debug, Subcommand)]
 pub enum DriveVerb {
     /// Serve simulated drives to NBD clients
@@ -19,7 +16,7 @@ pub enum DriveVerb {
     Detach(DetachArguments),
     /// Show the statistics of a drive
     Stat(StatArguments),
-    /// Record the requests to a drive as a trace, to replay them
+    /// Record the requests to a drive as a trace for replay
     Record(RecordArguments),
     /// Cut the power of a drive
     Powercut(CutArguments),

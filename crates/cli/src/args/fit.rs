@@ -1,28 +1,27 @@
-//! The arguments of `lowtide fit`.
-//!
-//! `lowtide_studies::fit` checks which of them the data need.
+//! The arguments of `lowtide fit`. `lowtide_studies::fit` checks that the data have the arguments they need.
 
-use super::size;
-use clap::{Args, ValueEnum};
+use super::{PlainFormat, size};
+use clap::Args;
 use lowtide_core::Bytes;
 use lowtide_studies::fit;
 use std::path::PathBuf;
 
-/// What was measured, and what is known beside.
+/// Arguments of `fit`: the measurements, and known parameters of the device.
 #[derive(Debug, Args)]
 #[command(after_help = "lowtide fit sizes.csv --capacity 160GB -o my-drive.toml\n\
     lowtide fit timeline.csv --capacity 1TB --data 800GB --block 4KiB -o my-drive.toml\n\
     lowtide fit 3 -o my-drive.toml            # campaign 3 of lowtide.db\n\
-    Columns of a table: data or utilisation; throughput (MiB/s) or iops; deviation; time (s) of a timeline.\n\
-    Keys of --fix: raw=SIZE, write-cost=TIME and gc-cost=TIME of 4 KiB, policy=NAME, map-reach=SIZE.")]
+    Columns of a table: data or utilisation; throughput (MiB/s) or iops; deviation; for a timeline, time (s).\n\
+    Keys of --fix: raw=SIZE, write-cost=TIME and gc-cost=TIME per 4 KiB, policy=NAME, map-reach=SIZE.")]
 pub struct FitArguments {
-    /// A table of comma-separated values, or a campaign: NUMBER or NAME in the store, FILE:NUMBER, or FILE for its last one
+    /// A table of comma-separated values, or a campaign: NUMBER or NAME in the store, FILE:NUMBER in another store, or
+    /// FILE for the last campaign of another store
     #[arg(value_name = "MEASUREMENTS|RUN")]
     pub source: String,
     /// The store of the campaign
     #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
     pub store: PathBuf,
-    /// Capacity that the host can address [default: as the campaign says]
+    /// Capacity of the drive [default: as the campaign says]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub capacity: Option<Bytes>,
     /// Request size, a multiple of 512B up to 16MiB [default: as the campaign says, or 16KiB]
@@ -34,7 +33,7 @@ pub struct FitArguments {
     /// For a timeline: size of the data under test
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub data: Option<Bytes>,
-    /// Device to copy all other parameters from: a name (see `lowtide devices`) or the path of a file
+    /// Device from which all other parameters are copied: a name (see `lowtide devices`) or the path of a file
     #[arg(long, value_name = "DEVICE")]
     pub like: Option<String>,
     /// Fix a parameter at a known value, such as raw=512GiB (may be given more than once)
@@ -52,19 +51,10 @@ pub struct FitArguments {
     /// The seed of every random choice
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Maximum number of simulated requests; with a smaller one, the fit ends sooner but may find nothing
+    /// Maximum number of simulated requests; with a smaller number, the fit ends sooner but may find no drive
     #[arg(long, default_value_t = fit::BUDGET, value_name = "REQUESTS")]
     pub budget: u64,
     /// Output format
     #[arg(long, default_value = "table")]
-    pub format: FitFormat,
-}
-
-/// How a fit is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FitFormat {
-    /// For a terminal
-    Table,
-    /// One JSON object
-    Json,
+    pub format: PlainFormat,
 }

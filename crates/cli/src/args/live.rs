@@ -1,8 +1,9 @@
-//! Arguments of `lowtide drive`: of `serve`, `stat` and the orders to a drive that is served.
+//! Arguments of `lowtide drive serve`, `stat`, and the orders to a live drive.
 
 use super::{PlainFormat, factor, scale, share, size};
 use clap::{Args, Subcommand, ValueEnum};
 use lowtide_core::{Bytes, Nanos, Seed};
+use lowtide_device::fault::{EndOfLife, Errors};
 use lowtide_device::power::CacheKind;
 use lowtide_host::HostError;
 use lowtide_host::http::Hosts;
@@ -12,7 +13,6 @@ use lowtide_live::{Offer, Pace};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Arguments of `serve`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without --unix, --tcp, --stdio or systemd sockets, the server listens at 127.0.0.1:10809.\n\
@@ -20,8 +20,8 @@ use std::path::PathBuf;
     --control."
 )]
 pub struct ServeArguments {
-    /// Simulated devices: names (see `lowtide devices`) or paths of files; NAME=DEVICE gives the export a name. The first is
-    /// the default export
+    /// Simulated devices: names (see `lowtide devices`) or paths of files; NAME=DEVICE names the export. The first
+    /// device is the default export
     #[arg(required = true, value_name = "DEVICE")]
     pub devices: Vec<String>,
     /// Listen at a unix socket
@@ -30,81 +30,79 @@ pub struct ServeArguments {
     /// Listen at a TCP port; 0 takes any free port
     #[arg(long, value_name = "HOST:PORT")]
     pub tcp: Option<String>,
-    /// Serve the one client at stdin and stdout
+    /// Serve one client at stdin and stdout
     #[arg(short = 's', long, conflicts_with_all = ["unix", "tcp"])]
     pub stdio: bool,
-    /// Where to store the data: `memory`, a sparse file (created if missing), or a folder (for a temporary
-    /// file); NAME=FILE with several drives
+    /// Where to store the data: `memory`, a sparse file (created if missing), or a folder for a temporary file; with
+    /// several drives, NAME=FILE
     #[arg(long, default_value = "memory", value_name = "FILE")]
     pub data: Vec<String>,
-    /// Keep map, wear and history of the drive in a file; NAME=FILE with several drives
+    /// Keep the drive's map, wear and history in a file; with several drives, NAME=FILE
     #[arg(long, value_name = "FILE")]
     pub state: Vec<String>,
-    /// What the drives are like
     #[command(flatten)]
     pub drive: DriveArguments,
     /// Serve read-only
     #[arg(long)]
     pub read_only: bool,
-    /// Control socket, for `lowtide drive stat` and others [default: the unix socket's path plus `.control`]
+    /// Control socket for the other verbs of `lowtide drive` [default: the path of --unix plus `.control`]
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
-    /// Serve counters for Prometheus at http://ADDRESS/metrics; a port alone listens at 127.0.0.1
+    /// Serve counters for Prometheus at http://ADDRESS/metrics; a port alone means 127.0.0.1:PORT
     #[arg(long, value_name = "ADDRESS", value_parser = super::address)]
     pub metrics: Option<SocketAddr>,
-    /// With --metrics: also answer requests for this host, besides localhost and this machine's name and
-    /// address
+    /// With --metrics: also answer requests for this host name or address, in addition to localhost and the machine's
+    /// own
     #[arg(long, value_name = "HOST", requires = "metrics", value_parser = Hosts::parse)]
     pub accept_host: Vec<Host>,
-    /// Record every request from the start into a new file; see `lowtide drive record`
+    /// Record every request into a new file from the start; see `lowtide drive record`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// TLS for clients
     #[arg(long, default_value = "off", requires_ifs = [("on", "certificates"), ("require", "certificates")])]
     pub tls: TlsUse,
-    /// A folder with server-cert.pem, server-key.pem, and ca-cert.pem to verify clients
+    /// A folder with server-cert.pem and server-key.pem and, to verify clients, ca-cert.pem
     #[arg(long = "tls-certificates", value_name = "DIR", id = "certificates")]
     pub certificates: Option<PathBuf>,
     /// Accept only clients with a certificate signed by ca-cert.pem
     #[arg(long, requires = "certificates")]
     pub tls_verify_peer: bool,
-    /// How many clients there may be
     #[command(flatten)]
     pub clients: ClientsArguments,
 }
 
-/// How many clients a server has, and what they may hold.
+/// Limits of the clients of a server.
 #[derive(Debug, Args)]
 pub struct ClientsArguments {
-    /// Maximum concurrent clients, not counting those still choosing an export
+    /// Maximum number of concurrent clients that have chosen an export
     #[arg(long, default_value_t = 128, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     pub max_clients: u16,
-    /// Memory for the requests and replies of all clients together: at least 64MiB, and at least 512KiB per
-    /// client [default: 256MiB, or 1MiB per client if that is more]
+    /// Memory for the requests and replies of all clients: at least 64MiB, and at least 512KiB per client
+    /// [default: 256MiB or 1MiB per client, whichever is more]
     #[arg(long, value_parser = size, value_name = "SIZE")]
     pub buffers: Option<Bytes>,
 }
 
 impl ClientsArguments {
-    /// Memory for their requests and replies.
+    /// Memory for the clients' requests and replies.
     ///
     /// # Errors
-    /// Where it is too little for so many.
+    /// If it is too little for the number of clients.
     pub fn buffers(&self) -> Result<Buffers, HostError> {
         Buffers::new(self.buffers, self.max_clients)
     }
 }
 
-/// What a live drive is like, however it is reached.
+/// Properties of a live drive.
 #[derive(Debug, Args)]
 pub struct DriveArguments {
-    /// Complete each request when the model says so (the default)
+    /// Complete each request at the time that the model gives (the default)
     #[arg(long, conflicts_with = "no_delay")]
     pub real_time: bool,
     /// Complete each request at once; the model runs in virtual time
     #[arg(long)]
     pub no_delay: bool,
-    /// Run with real-time priority (SCHED_FIFO), before all ordinary programs
+    /// Run with real-time priority (SCHED_FIFO), ahead of ordinary programs
     #[arg(long)]
     pub rt: bool,
     /// Replace the device's write cache
@@ -134,15 +132,16 @@ impl DriveArguments {
         }
     }
 
-    /// When it answers; `way` measures what a request takes on its way, in nanoseconds, where that matters.
+    /// The pace of the drive. `transport_ns` measures the time of a request outside the model, in nanoseconds; it is
+    /// called only in real time.
     ///
     /// # Errors
-    /// What `way` says.
-    pub fn pace<E>(&self, way: impl FnOnce() -> Result<u64, E>) -> Result<Pace, E> {
+    /// The error of `transport_ns`.
+    pub fn pace<E>(&self, transport_ns: impl FnOnce() -> Result<u64, E>) -> Result<Pace, E> {
         if self.no_delay {
             return Ok(Pace::NoDelay);
         }
-        Ok(Pace::RealTime { transport_ns: way()? })
+        Ok(Pace::RealTime { transport_ns: transport_ns()? })
     }
 }
 
@@ -157,21 +156,19 @@ pub enum TlsUse {
     Require,
 }
 
-/// Which drive of which server.
+/// A server, and optionally one of its drives.
 #[derive(Debug, Args)]
 pub struct ServerArguments {
     /// The server: its unix socket, its control socket, or the name of an attached drive
     #[arg(value_name = "SOCKET")]
     pub socket: PathBuf,
-    /// Only this drive of the server
+    /// The drive, if the server has several [default: all drives]
     #[arg(long, value_name = "NAME")]
     pub drive: Option<String>,
 }
 
-/// Arguments of `stat`.
 #[derive(Debug, Args)]
 pub struct StatArguments {
-    /// The server
     #[command(flatten)]
     pub server: ServerArguments,
     /// Repeat at this interval until Ctrl-C
@@ -182,39 +179,35 @@ pub struct StatArguments {
     pub format: PlainFormat,
 }
 
-/// Arguments of `powercut`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Flushed data and writes with forced unit access survive. Every other write in the drive's \
-    volatile cache is kept, dropped or torn, chosen by the server's seed. Connections end. Reattach an \
+    after_help = "Flushed data and writes with forced unit access survive. The server's seed decides whether \
+    each other write in the drive's volatile cache is kept, dropped or torn. Connections end. Reattach an \
     attached drive with `lowtide drive attach --again NAME`."
 )]
 pub struct CutArguments {
-    /// The server
     #[command(flatten)]
     pub server: ServerArguments,
     /// Atomic write size in bytes: 512 or 4096
     #[arg(long, default_value_t = 4096, value_name = "BYTES")]
     pub tear: u32,
-    /// Leave the power off; every request fails until `lowtide drive power-on`
+    /// Leave the power off: every request fails until `lowtide drive power-on`
     #[arg(long)]
     pub stay_off: bool,
 }
 
-/// Arguments of `fail`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("slowness").multiple(true))]
-#[command(after_help = "Each call replaces all faults of the drive; without options, it removes them.")]
+#[command(after_help = "Each call replaces all faults of the drive. A call without options removes them.")]
 pub struct FailArguments {
-    /// The server
     #[command(flatten)]
     pub server: ServerArguments,
     /// Fail reads of a range, or a share of them: `all`, `10GiB..11GiB`, `1%`, `0..1GiB@50%`
-    #[arg(long, value_name = "RANGE[@SHARE]")]
-    pub read_errors: Option<String>,
-    /// Fail writes, in the same form
-    #[arg(long, value_name = "RANGE[@SHARE]")]
-    pub write_errors: Option<String>,
+    #[arg(long, value_name = "RANGE[@SHARE]", value_parser = errors)]
+    pub read_errors: Option<Errors>,
+    /// Fail writes: RANGE[@SHARE] as for --read-errors
+    #[arg(long, value_name = "RANGE[@SHARE]", value_parser = errors)]
+    pub write_errors: Option<Errors>,
     /// Multiply the time of requests by this factor
     #[arg(long, value_parser = factor, value_name = "FACTOR", group = "slowness")]
     pub slow: Option<f64>,
@@ -227,55 +220,58 @@ pub struct FailArguments {
     /// Stop slowing down requests after this time
     #[arg(long = "for", value_name = "TIME", requires = "slowness")]
     pub span: Option<Nanos>,
-    /// Refuse writes: `now`, or once blocks have been erased this many times on average
-    #[arg(long, value_name = "now|CYCLES")]
-    pub end_of_life: Option<String>,
+    /// Refuse writes: `now`, or after this mean number of erase cycles per block
+    #[arg(long, value_name = "now|CYCLES", value_parser = end_of_life)]
+    pub end_of_life: Option<EndOfLife>,
 }
 
-/// Arguments of `record`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "The file is a trace: `lowtide run replay --set workload.trace=FILE --target device:NAME` \
     sends the same requests to any device, in virtual time."
 )]
 pub struct RecordArguments {
-    /// What to do
     #[command(subcommand)]
     pub verb: RecordVerb,
 }
 
-/// What to do with a recording.
 #[derive(Debug, Subcommand)]
 pub enum RecordVerb {
     /// Record every request into a new file
     Start {
-        /// The server
         #[command(flatten)]
         server: ServerArguments,
-        /// The file
+        /// The new file
         file: PathBuf,
     },
     /// End the recording
     Stop {
-        /// The server
         #[command(flatten)]
         server: ServerArguments,
     },
 }
 
-/// A range of bytes and a share, as `fail` has them.
-pub fn errors(text: &str) -> Result<lowtide_device::fault::Errors, String> {
+/// Parses `now|CYCLES`.
+fn end_of_life(text: &str) -> Result<EndOfLife, String> {
+    if text == "now" {
+        return Ok(EndOfLife::Now);
+    }
+    let cycles = text.parse().map_err(|_| "write `now` or a number of erase cycles".to_owned())?;
+    Ok(EndOfLife::Worn { cycles })
+}
+
+/// Parses `RANGE[@SHARE]`.
+fn errors(text: &str) -> Result<Errors, String> {
     let wrong = || {
-        format!(
-            "`{text}` names no requests: write `all`, a range such as `10GiB..11GiB`, a share such as `1%`, or both with `@`"
-        )
+        "write `all`, a range such as `10GiB..11GiB`, a share such as `1%`, or both such as `0..1GiB@50%`"
+            .to_owned()
     };
     let (range, part) = match text.split_once('@') {
         Some((range, part)) => (range, Some(part)),
         None if text.ends_with('%') => ("all", Some(text)),
         None => (text, None),
     };
-    let mut errors = lowtide_device::fault::Errors::default();
+    let mut errors = Errors::default();
     if let Some(part) = part {
         errors.share = share(part).map_err(|_| wrong())?;
     }
@@ -291,7 +287,6 @@ pub fn errors(text: &str) -> Result<lowtide_device::fault::Errors, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowtide_device::fault::Errors;
 
     #[test]
     fn ranges_and_shares_parse() {

@@ -2,20 +2,17 @@
 
 use super::live::ClientsArguments;
 use super::oltp::named;
-use super::{BenchFormat, PlainFormat, size};
+use super::{PlainFormat, size};
 use clap::{Args, Subcommand};
 use lowtide_core::{Bytes, Filesystem};
 use std::path::PathBuf;
 
-/// Arguments of `logdisk`.
 #[derive(Debug, Args)]
 pub struct LogdiskArguments {
-    /// What to do
     #[command(subcommand)]
     pub verb: LogdiskVerb,
 }
 
-/// What to do with a log disk.
 #[derive(Debug, Subcommand)]
 pub enum LogdiskVerb {
     /// Create a log disk in a file or on a block device
@@ -39,51 +36,32 @@ pub enum LogdiskVerb {
         /// Memory for the map [default: as much as it needs]
         #[arg(long, value_parser = size)]
         map_memory: Option<Bytes>,
-        /// How many clients there may be
         #[command(flatten)]
         clients: ClientsArguments,
     },
     /// Attach a log disk as a block device of this machine, optionally with a filesystem
     Attach(LogdiskAttachArguments),
-    /// Show how full a log disk is and how it was closed; while it is served or attached, also its activity
-    /// since it was opened
-    Stat {
-        /// The file or block device, or the name of an attached log disk
-        target: PathBuf,
-        /// Output format
-        #[arg(long, default_value = "table")]
-        format: BenchFormat,
-    },
+    /// Show the fill of a log disk and whether it was closed cleanly; while it is served or attached, also its
+    /// activity since it was opened
+    Stat(TargetArguments),
     /// Check the consistency of a log disk without writing to it
-    Check {
-        /// The file or block device
-        target: PathBuf,
-        /// Output format
-        #[arg(long, default_value = "table")]
-        format: BenchFormat,
-    },
+    Check(TargetArguments),
     /// Check the consistency of a log disk and the checksum of every block, without writing to it
-    Scrub {
-        /// The file or block device
-        target: PathBuf,
-        /// Output format
-        #[arg(long, default_value = "table")]
-        format: BenchFormat,
-    },
-    /// Repair a log disk whose flushed end is damaged, and report how many blocks are lost
+    Scrub(TargetArguments),
+    /// Repair a log disk whose flushed end is damaged, and report the number of lost blocks
     #[command(
-        after_help = "Reading a block that is known to be lost is an error until the block is written again. \
-        If it is unknown which blocks are lost, any block may read as older data afterwards: check the \
-        filesystem or the database on it."
+        after_help = "Reads of a block that is known to be lost fail until the block is written again. \
+        If it is unknown which blocks are lost, any block may read as older data after the repair: check the \
+        filesystem or the database on the log disk."
     )]
     Repair {
         /// The file or block device
         target: PathBuf,
-        /// Accept that any block may read as older data; without this option, nothing is changed
+        /// Repair although any block may read as older data; without this option, nothing is changed
         #[arg(long)]
         accept_old_data: bool,
     },
-    /// Enlarge a log disk and keep its contents; it must not be served or attached
+    /// Enlarge a log disk that is neither served nor attached, and keep its contents
     Resize {
         /// The file or block device
         target: PathBuf,
@@ -99,42 +77,49 @@ pub enum LogdiskVerb {
         /// Random writes per second of the drive without a log disk
         #[arg(long, value_name = "IOPS")]
         bare: f64,
-        /// Sequential writes of the drive per second, such as 80MB
+        /// Sequentially written bytes per second of the drive, such as 80MB
         #[arg(long, value_name = "SIZE", value_parser = size)]
         sequential: Bytes,
         /// Output format
         #[arg(long, default_value = "table")]
-        format: BenchFormat,
+        format: PlainFormat,
     },
 }
 
-/// Arguments of `logdisk format`.
+#[derive(Debug, Args)]
+pub struct TargetArguments {
+    /// The file or block device; for `stat`, also the name of an attached log disk
+    pub target: PathBuf,
+    /// Output format
+    #[arg(long, default_value = "table")]
+    pub format: PlainFormat,
+}
+
 #[derive(Debug, Args)]
 pub struct LogdiskFormatArguments {
-    /// The file, or the block device
+    /// The file or block device
     pub target: PathBuf,
     /// Size of the file [default: its current size]
     #[arg(long, value_parser = size)]
     pub size: Option<Bytes>,
-    /// Segment size, from 1MiB to 64MiB: what the drive erases or merges at once, or a multiple
+    /// Segment size, from 1MiB to 64MiB: a multiple of the unit that the drive erases or merges
     #[arg(long, default_value = "4MiB", value_parser = size)]
     pub segment: Bytes,
-    /// Share of the capacity to hold back; a larger one makes random writes on a full disk faster
+    /// Share of the capacity to hold back; a larger share makes random writes to a full disk faster
     #[arg(long, default_value_t = 0.1, value_name = "SHARE")]
     pub reserve: f64,
     /// Overwrite the contents of the file; a lowtide store is never overwritten
     #[arg(long)]
     pub overwrite: bool,
-    /// Overwrite the block device with this serial number; without it, the error shows the number
+    /// Overwrite the block device with this serial number; the error without this option shows the number
     #[arg(long, value_name = "SERIAL")]
     pub destroy: Option<String>,
-    /// With --destroy: even if the device has partitions, a filesystem, RAID, LVM, LUKS or ZFS label, or a
+    /// With --destroy: overwrite even a device with partitions, a filesystem, a RAID, LVM, LUKS or ZFS label, or a
     /// log disk
     #[arg(long, requires = "destroy")]
     pub force_signature: bool,
 }
 
-/// Arguments of `logdisk attach`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Needs root, FUSE and loop devices, as `lowtide drive attach` does. `lowtide drive attach \
@@ -146,10 +131,10 @@ pub struct LogdiskAttachArguments {
     /// Name of the attached log disk [default: the name of the file]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Make a filesystem on it; the log disk must be empty
+    /// Make a filesystem on the log disk, which must be empty
     #[arg(long, value_name = "KIND", value_parser = named(Filesystem::NAMES))]
     pub mkfs: Option<Filesystem>,
-    /// Mount it at this folder, created if missing
+    /// Mount the filesystem at this folder, created if missing
     #[arg(long, value_name = "DIR")]
     pub mount: Option<PathBuf>,
     /// Mount options, such as noatime
@@ -161,7 +146,7 @@ pub struct LogdiskAttachArguments {
     /// Output format
     #[arg(long, default_value = "table")]
     pub format: PlainFormat,
-    /// Be the server of the log disk
+    /// Run as the server of the log disk
     #[arg(long, hide = true, value_name = "NAME")]
     pub server: Option<String>,
 }

@@ -1,8 +1,6 @@
-//! The arguments of `lowtide bench oltp`.
-//!
-//! Experiments with databases are files, not arguments.
+//! The arguments of `lowtide bench oltp`, and parsers of names for other arguments.
 
-use super::{BenchFormat, size};
+use super::size;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use lowtide_core::{Bytes, Seed};
@@ -10,7 +8,6 @@ use lowtide_engines::{Durability, Engine, Settings};
 use lowtide_oltp::bench::Asked;
 use std::path::PathBuf;
 
-/// What to measure of a database.
 #[derive(Debug, Args)]
 pub struct OltpBenchArguments {
     /// The database; a server is started and stopped automatically
@@ -29,21 +26,18 @@ pub struct OltpBenchArguments {
     #[arg(long, default_value = "1GiB", value_parser = size)]
     buffer_pool: Bytes,
     /// What a commit waits for [default: the engine's own setting]
-    #[arg(long, value_parser = durability())]
+    #[arg(long, value_parser = named(Durability::NAMES))]
     durability: Option<Durability>,
     /// Directory for the data during the run [default: the directory for temporary files]
     #[arg(long, value_name = "PATH")]
     directory: Option<PathBuf>,
-    /// The seed of rows and inputs
+    /// The seed of every random choice
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Output format
-    #[arg(long, default_value = "table")]
-    pub format: BenchFormat,
 }
 
 impl OltpBenchArguments {
-    /// In the words of the bench.
+    /// The arguments of the benchmark.
     pub fn asked(&self) -> Asked {
         Asked {
             settings: Settings {
@@ -61,6 +55,7 @@ impl OltpBenchArguments {
     }
 }
 
+/// Parses the name of an engine; `postgres` is short for `postgresql`.
 pub(super) fn engine() -> impl TypedValueParser<Value = Engine> {
     let value = |(name, engine): (&'static str, Engine)| match engine {
         Engine::Postgresql => PossibleValue::new(name).alias("postgres"),
@@ -72,15 +67,11 @@ pub(super) fn engine() -> impl TypedValueParser<Value = Engine> {
     })
 }
 
-pub(super) fn durability() -> impl TypedValueParser<Value = Durability> {
-    named(Durability::NAMES)
-}
-
-/// One of several things by its name.
+/// Parses one of the names in a table.
 pub(super) fn named<T: Copy + Send + Sync + 'static, const N: usize>(
     all: [(&'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(all.map(|(name, _)| name)).map(move |given| {
-        all.into_iter().find(|(name, _)| *name == given).expect("the parser takes no others").1
+        all.into_iter().find(|(name, _)| *name == given).expect("the parser accepts no other name").1
     })
 }

@@ -1,8 +1,6 @@
-//! The arguments of `lowtide powercut oltp`.
-//!
-//! `lowtide_powercut` checks which options go together.
+//! The arguments of `lowtide powercut oltp`. `lowtide_powercut` checks combinations of options.
 
-use super::oltp::{durability, engine, named};
+use super::oltp::{engine, named};
 use clap::{Args, Subcommand, ValueEnum};
 use lowtide_core::Filesystem;
 use lowtide_device::power::CacheKind;
@@ -11,28 +9,24 @@ use lowtide_powercut::{FILESYSTEMS, Journal};
 use lowtide_studies::ask::scale;
 use std::path::PathBuf;
 
-/// What is taken through power cuts.
 #[derive(Debug, Subcommand)]
 pub enum PowercutVerb {
-    /// Take databases through power cuts, and count lost transactions
+    /// Run databases through power cuts, and count lost transactions
     Oltp(PowercutOltpArguments),
 }
 
-/// Which databases to take through power cuts, and how.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Comma-separated values make one row each; several lists make one row per combination.\n\
-    SQLite runs in virtual time, on a filesystem and a drive inside this process. It needs no root, and the \
+#[command(after_help = "Each combination of the comma-separated values is one row.\n\
+    SQLite on the simulated filesystem runs in virtual time inside this process. It needs no root, and the \
     same seed gives the same result.\n\
-    Everything else runs on an attached drive, which needs root, FUSE and loop devices.\n\
-    Exits with code 1 if a row loses what its settings promise to keep."
-)]
+    All other combinations run on an attached drive, which needs root, FUSE and loop devices.\n\
+    Exits with code 1 if a database loses a transaction that its settings promise to keep.")]
 pub struct PowercutOltpArguments {
     /// Databases; servers are started and stopped automatically
     #[arg(long, default_value = "sqlite", value_delimiter = ',', value_parser = engine())]
     pub engine: Vec<Engine>,
-    /// How durable a commit is when the database answers; several give one row each
-    #[arg(long, default_value = "full", value_delimiter = ',', value_parser = durability())]
+    /// What a commit waits for: full, second or none
+    #[arg(long, default_value = "full", value_delimiter = ',', value_parser = named(Durability::NAMES))]
     pub durability: Vec<Durability>,
     /// SQLite's journal mode
     #[arg(long, default_value = "wal", value_delimiter = ',', value_parser = named(Journal::NAMES))]
@@ -40,13 +34,13 @@ pub struct PowercutOltpArguments {
     /// Filesystem below the database [default: simulated for SQLite, xfs for servers]
     #[arg(long, value_delimiter = ',', value_parser = named(FILESYSTEMS))]
     pub filesystem: Vec<Option<Filesystem>>,
-    /// Whether the filesystem flushes the drive; XFS always does
+    /// Whether the filesystem flushes the drive (XFS always does)
     #[arg(long, default_value = "on", value_delimiter = ',')]
     pub barrier: Vec<OnOff>,
     /// The drive's write cache [default: as its file says]
     #[arg(long, value_delimiter = ',', value_name = "protected|volatile|lying")]
     pub cache: Vec<CacheKind>,
-    /// One row per combination of durability, barrier and cache, instead of those options
+    /// Run all combinations of durability, barrier and cache, instead of these options
     #[arg(long, conflicts_with_all = ["durability", "barrier", "cache"])]
     pub all: bool,
     /// The simulated drive: a name (see `lowtide devices`) or the path of a file
@@ -61,30 +55,26 @@ pub struct PowercutOltpArguments {
     /// The seed of every random choice
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Keep evidence of damage on attached drives: the files as the power cut left them, the drive's request
+    /// Keep evidence of damage on attached drives in this directory: the files after the power cut, the drive's request
     /// log, and the cause
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// Output format
     #[arg(long, default_value = "table")]
     pub format: RowsFormat,
 }
 
-/// A switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnOff {
-    /// On
     On,
-    /// Off
     Off,
 }
 
-/// Formats of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RowsFormat {
-    /// A table for a terminal
+    /// Text for a terminal
     Table,
-    /// One JSON object for one row, a list for several
+    /// A JSON object for one row, a list of objects for several
     Json,
     /// Comma-separated values
     Csv,

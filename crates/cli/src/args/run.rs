@@ -1,6 +1,4 @@
-//! The arguments of `lowtide run`.
-//!
-//! Not here: which experiment (`ExperimentArguments`).
+//! The arguments of `lowtide run`. `ExperimentArguments` has those of the experiment.
 
 use super::{ExperimentArguments, Format, address};
 use clap::Args;
@@ -12,29 +10,27 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// What to run
     #[command(flatten)]
     pub experiment: ExperimentArguments,
-    /// With --interleave: more experiments, measured in turns with the first
+    /// With --interleave: the experiments to interleave with the first
     #[arg(value_name = "OTHERS", requires = "interleave")]
     pub others: Vec<String>,
-    /// Measure two or more experiments in turns, cell by cell, so that drift of the machine affects all of
-    /// them; then compare them
+    /// Interleave two or more experiments cell by cell, so that drift of the machine affects all of them, and compare
+    /// them
     #[arg(long, requires = "others")]
     pub interleave: bool,
-    /// The store that keeps every number
+    /// The store of all raw numbers
     #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
     pub store: PathBuf,
-    /// Continue the last campaign with the same experiment, seed, scale, --adaptive and --precision
+    /// Resume the last campaign with the same experiment, seed, scale, --adaptive and --precision
     #[arg(long)]
     pub resume: bool,
     /// Where to write the HTML report
     #[arg(long, default_value = "report.html", value_name = "FILE")]
     pub report: PathBuf,
-    /// How to print the answer
+    /// Output format
     #[arg(long, default_value = "table")]
     pub format: Format,
     /// Exit with code 4 if a cell has no steady state
@@ -43,46 +39,45 @@ pub struct RunArguments {
     /// Overwrite the block device with this serial number; `lowtide plan` shows the number
     #[arg(long, value_name = "SERIAL")]
     pub destroy: Option<String>,
-    /// With --destroy: even if the device has partitions or a filesystem, RAID, LVM, LUKS or ZFS label
+    /// With --destroy: overwrite even a device with partitions, a filesystem, or a RAID, LVM, LUKS or ZFS label
     #[arg(long, requires = "destroy")]
     pub force_signature: bool,
-    /// Draw the running cell in the terminal: throughput, latency, the verdict so far
+    /// Draw the throughput, latency and preliminary verdict of the running cell in the terminal
     #[arg(long)]
     pub watch: bool,
-    /// Serve the live report to browsers during the run, at http://127.0.0.1:PORT; 0 takes any free port
+    /// Serve the growing report to browsers at http://127.0.0.1:PORT during the run; 0 takes any free port
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address)]
     pub serve: Option<SocketAddr>,
-    /// With --serve: also answer requests for this host, besides localhost and this machine's name and
-    /// address
+    /// With --serve: also answer requests for this host name or address, in addition to localhost and the machine's own
     #[arg(long, value_name = "HOST", requires = "serve", value_parser = Hosts::parse)]
     pub accept_host: Vec<Host>,
-    /// Measure only as many data sizes as needed, and predict the levels at the others
+    /// Measure only some of the data sizes, and predict the levels at the other sizes
     #[arg(long, conflicts_with_all = ["interleave", "part"])]
     pub adaptive: bool,
     /// With --adaptive: maximum half-width of each 95 % interval, as a share of the level
     #[arg(long, value_name = "SHARE", default_value = "5%", requires = "adaptive", value_parser = precision)]
     pub precision: Precision,
-    /// Run only part K of N, such as 2/4; cells that share a history stay together, and `lowtide store merge`
-    /// joins the parts
+    /// Run only part K of N, such as 2/4. Cells that share a history stay together; `lowtide store merge` joins the
+    /// parts
     #[arg(long, value_name = "K/N", conflicts_with_all = ["interleave", "require_steady"])]
     pub part: Option<Part>,
-    /// Cells that run at the same time on simulated devices [default: one per core]
+    /// Maximum number of concurrent cells on simulated devices [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
 }
 
 impl RunArguments {
-    /// The arguments as the user would type them again, with the places that are not the usual ones.
+    /// The command line that repeats the run, with all paths that are not the default.
     pub fn command(&self) -> String {
         let mut command = self.experiment.asked().command();
         if self.interleave {
             command.push_str(" --interleave");
             self.others.iter().for_each(|other| command.push_str(&format!(" {}", quoted(other))));
         }
-        for (name, path, usual) in
+        for (name, path, default) in
             [("--store", &self.store, "lowtide.db"), ("--report", &self.report, "report.html")]
         {
-            if path.as_os_str() != usual {
+            if path.as_os_str() != default {
                 command.push_str(&format!(" {name} {}", quoted(&path.to_string_lossy())));
             }
         }
@@ -101,19 +96,19 @@ impl RunArguments {
         command
     }
 
-    /// How the user would ask for what is measured adaptively.
+    /// The options of an adaptive run.
     pub fn adaptively(&self) -> String {
         format!(" --adaptive --precision {}", self.precision)
     }
 }
 
-/// Half of an interval, as a share of the level.
+/// Maximum half-width of an interval, as a share of the level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Precision(pub f64);
 
 impl fmt::Display for Precision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Rounded, so that a share that is no binary fraction is printed as it was written: six digits, as many as it is read with.
+        // Rounded to the digits that `precision` keeps, so that it prints as it was written.
         write!(f, "{}%", (self.0 * 1e8).round() / 1e6)
     }
 }
@@ -123,19 +118,19 @@ fn precision(text: &str) -> Result<Precision, String> {
         Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
         None => text.parse::<f64>(),
     };
-    // The nearest to the decimal that was meant, however that was written: 0.7 / 100 is another number than 0.007.
+    // Rounded, so that 0.7% and 0.007 give the same number: in floating point, 0.7 / 100 is not 0.007.
     match share.map(|share| (share * 1e8).round() / 1e8) {
         Ok(share) if (0.005..=0.5).contains(&share) => Ok(Precision(share)),
         _ => Err("a precision is a share from 0.5% to 50%, such as 5% or 0.05".to_owned()),
     }
 }
 
-/// A part of a campaign: one of several, counted from 1.
+/// A part of a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Which.
+    /// The number of the part, counted from 1.
     pub number: usize,
-    /// How many there are.
+    /// The number of parts.
     pub of: usize,
 }
 
@@ -162,11 +157,11 @@ mod tests {
     use super::precision;
 
     #[test]
-    fn a_precision_is_the_same_however_it_is_written_and_as_often_as_it_is_read() {
+    fn a_precision_reads_back_and_does_not_depend_on_the_notation() {
         for tenths in 5..=500u32 {
             let percent = format!("{}.{}%", tenths / 10, tenths % 10);
             let share = format!("0.{tenths:03}");
-            let of_percent = precision(&percent).expect("it is one");
+            let of_percent = precision(&percent).expect("a precision");
             assert_eq!(Ok(of_percent), precision(&share), "{percent} and {share}");
             assert_eq!(Ok(of_percent), precision(&of_percent.to_string()), "{percent}");
         }

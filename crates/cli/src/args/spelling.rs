@@ -1,7 +1,7 @@
-//! Old spellings of verbs that moved into a group, and suggestions for mistyped verbs.
+//! Verbs without their group, and suggestions for mistyped verbs.
 //!
-//! Old spellings (`lowtide serve` for `lowtide drive serve`) keep scripts working; help and completion do not
-//! list them.
+//! Older versions had no groups: `lowtide serve` still means `lowtide drive serve`, so that scripts keep working.
+//! Help and completion list only the verbs with their group.
 
 use super::Arguments;
 use clap::error::{ContextKind, ContextValue};
@@ -9,28 +9,10 @@ use clap::{Command, CommandFactory, Parser};
 use lowtide_core::suggest::nearest;
 use std::ffi::OsString;
 
-/// The groups, and the verbs that were at the top level before.
-const MOVED: [(&str, &[&str]); 2] = [
-    (
-        "drive",
-        &[
-            "serve",
-            "attach",
-            "detach",
-            "stat",
-            "record",
-            "powercut",
-            "power-on",
-            "pause",
-            "resume",
-            "secure-erase",
-            "fail",
-        ],
-    ),
-    ("store", &["show", "export", "import", "merge", "baseline"]),
-];
+/// Groups whose verbs older versions had at the top level.
+const GROUPS: [&str; 2] = ["drive", "store"];
 
-/// Words after `powercut` that make it the top-level verb, not the old spelling of `drive powercut`.
+/// Words after `powercut` that make it the top-level verb, not short for `drive powercut`.
 const OF_POWERCUT: [&str; 4] = ["oltp", "help", "-h", "--help"];
 
 /// Parses the command line.
@@ -41,7 +23,7 @@ pub fn parse() -> Result<Arguments, clap::Error> {
     parse_words(&words())
 }
 
-/// The words of the command line, with the group inserted before a verb in the old spelling.
+/// The words of the command line, with the group inserted before a verb without it.
 pub fn words() -> Vec<OsString> {
     grouped(std::env::args_os().collect())
 }
@@ -53,20 +35,24 @@ fn parse_words(words: &[OsString]) -> Result<Arguments, clap::Error> {
 fn grouped(mut words: Vec<OsString>) -> Vec<OsString> {
     let word = |at: usize| words.get(at).and_then(|word| word.to_str());
     let at = if word(1) == Some("help") { 2 } else { 1 };
-    let is_experiment =
+    let is_top_level =
         word(at) == Some("powercut") && word(at + 1).is_none_or(|next| OF_POWERCUT.contains(&next));
-    let group = word(at).and_then(|verb| MOVED.iter().find(|(_, verbs)| verbs.contains(&verb)));
-    if let Some((group, _)) = group
-        && !is_experiment
+    let program = Arguments::command();
+    let has = |group: &&str, verb| program.find_subcommand(group)?.find_subcommand(verb).map(|_| ());
+    let group = word(at).and_then(|verb| GROUPS.into_iter().find(|group| has(group, verb).is_some()));
+    if let Some(group) = group
+        && !is_top_level
     {
         words.insert(at, OsString::from(group));
     }
     words
 }
 
-/// Names the verb nearest to an unknown one, in whatever group it is.
+/// Adds the nearest verb of all groups to an error about an unknown verb.
 fn with_nearest(mut error: clap::Error, words: &[OsString]) -> clap::Error {
-    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
     let plain = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
     let group: Vec<String> = plain.take_while(|word| word != given).collect();
     if let Some(verb) = nearest_verb(given, &group) {
@@ -75,19 +61,19 @@ fn with_nearest(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     error
 }
 
-/// The whole command line of the nearest verb. Of verbs that are equally near, one of the same group is preferred.
+/// The command line of the nearest verb. If several are equally near, one of the same group is preferred.
 fn nearest_verb(given: &str, group: &[String]) -> Option<String> {
     let mut all = Vec::new();
     verbs(&Arguments::command(), &[], &mut all);
     all.sort_by_key(|path| path[..path.len() - 1] != *group);
     let last = |path: &Vec<String>| path.last().cloned().unwrap_or_default();
     let names: Vec<String> = all.iter().map(last).collect();
-    let found = nearest(given, names.iter().map(String::as_str))?;
-    let at = names.iter().position(|name| name == found)?;
+    let name = nearest(given, names.iter().map(String::as_str))?;
+    let at = names.iter().position(|other| other == name)?;
     Some(format!("lowtide {}", all[at].join(" ")))
 }
 
-/// Every verb below `command`, each with the groups that lead to it.
+/// Adds every verb below `command` to `all`, each with its groups.
 fn verbs(command: &Command, above: &[String], all: &mut Vec<Vec<String>>) {
     for verb in command.get_subcommands() {
         let path = [above, &[verb.get_name().to_owned()]].concat();
@@ -105,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_spelling_gets_its_group() {
+    fn a_verb_without_its_group_gets_it() {
         for (old, new) in [
             ("lowtide serve x", "lowtide drive serve x"),
             ("lowtide help merge", "lowtide help store merge"),
@@ -126,18 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn every_moved_verb_is_in_its_group() {
-        let mut all = Vec::new();
-        verbs(&Arguments::command(), &[], &mut all);
-        for (group, moved) in MOVED {
-            for verb in moved {
-                assert!(all.contains(&vec![group.to_owned(), (*verb).to_owned()]), "{group} {verb}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_mistyped_verb_is_named_in_whatever_group_it_is() {
+    fn the_nearest_verb_of_all_groups_is_suggested() {
         for (wrong, right) in [
             ("lowtide pwoer-on x", "'lowtide drive power-on'"),
             ("lowtide mrege", "'lowtide store merge'"),

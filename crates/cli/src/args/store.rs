@@ -1,6 +1,4 @@
-//! The verbs of a store, and their arguments.
-//!
-//! Not here: `report` and `compare`, which read stores, too, but are at the top level.
+//! The verbs of a store, and their arguments. `report` and `compare` also read stores, but are top-level verbs.
 
 use super::{CampaignArguments, Format, size};
 use clap::{Args, Subcommand, ValueEnum};
@@ -9,25 +7,22 @@ use lowtide_lab::import::Kind;
 use lowtide_studies::ask::quoted;
 use std::path::PathBuf;
 
-/// What to do with a store.
 #[derive(Debug, Subcommand)]
 pub enum StoreVerb {
-    /// List campaigns, or show the answer of one
+    /// List campaigns, or show the report of one
     Show(ShowArguments),
-    /// Export every raw number of a campaign, or its load as a fio job
+    /// Export the raw numbers of a campaign, or its load as a fio job
     Export(ExportArguments),
     /// Import measurements of fio or sysbench as a campaign
     Import(ImportArguments),
-    /// Merge stores: parts of a campaign become one
+    /// Merge stores, and parts of a campaign into one campaign
     Merge(MergeArguments),
-    /// Name campaigns as baselines for comparison
+    /// Name campaigns as baselines for comparisons
     Baseline(BaselineArguments),
 }
 
-/// Arguments of `show`.
 #[derive(Debug, Args)]
 pub struct ShowArguments {
-    /// Which campaign
     #[command(flatten)]
     pub campaign: CampaignArguments,
     /// Output format
@@ -35,59 +30,49 @@ pub struct ShowArguments {
     pub format: Format,
 }
 
-/// Arguments of `baseline`.
 #[derive(Debug, Args)]
 pub struct BaselineArguments {
-    /// What to do
     #[command(subcommand)]
     pub verb: BaselineVerb,
+    /// The store of the names
+    #[arg(long, default_value = "lowtide.db", value_name = "FILE", global = true)]
+    pub store: PathBuf,
 }
 
-/// What to do with baselines.
 #[derive(Debug, Subcommand)]
 pub enum BaselineVerb {
-    /// Name a campaign as a baseline: `lowtide compare` takes it as @NAME
+    /// Name a campaign as a baseline: `lowtide compare` accepts it as @NAME
     Set {
-        /// The name: letters, digits, - _ and .
+        /// The name, of letters, digits and the characters . - _
         name: String,
-        /// The campaign: NUMBER or NAME in the store, FILE:NUMBER in another store, or FILE for its last one
+        /// The campaign: NUMBER or NAME in the store, FILE:NUMBER in another store, or FILE for the last campaign of
+        /// another store
         campaign: String,
         /// Reassign the name if another campaign has it
         #[arg(long)]
         replace: bool,
-        /// The store that keeps the name
-        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
-        store: PathBuf,
     },
     /// List baselines
     List {
-        /// The store
-        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
-        store: PathBuf,
-        /// How to print them
+        /// Output format
         #[arg(long, default_value = "table")]
         format: Format,
     },
-    /// Remove a name; its campaign stays
+    /// Remove a name, but not its campaign
     Remove {
         /// The name
         name: String,
-        /// The store
-        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
-        store: PathBuf,
     },
 }
 
-/// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArguments {
-    /// Which campaign
     #[command(flatten)]
     pub campaign: CampaignArguments,
-    /// csv: one row per interval; json: everything; fio: the load as a job of fio
+    /// Output format
     #[arg(long, default_value = "csv")]
     pub format: RawFormat,
-    /// With --format fio: export the load of this experiment (catalogue name or file) instead
+    /// With --format fio: export the load of this experiment (a name or the path of a file) instead of a campaign's
     #[arg(long, value_name = "EXPERIMENT", conflicts_with = "campaign")]
     pub experiment: Option<String>,
     /// With --experiment: change one of its keys (may be given more than once)
@@ -98,20 +83,18 @@ pub struct ExportArguments {
     pub output: Option<PathBuf>,
 }
 
-/// How to write raw numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RawFormat {
-    /// One row per interval
+    /// CSV with one row per interval
     Csv,
-    /// Everything
+    /// All data of the campaign
     Json,
-    /// For databases: CSV, one row per interval and transaction type
+    /// For databases: CSV with one row per interval and transaction type
     Transactions,
-    /// The load as a job of fio
+    /// The load as a fio job
     Fio,
 }
 
-/// Arguments of `import`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "All files become one campaign. Accepted: output of fio --output-format=json or json+, \
@@ -123,32 +106,31 @@ pub struct ImportArguments {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Format of all files: fio-json, fio-bw-log, fio-iops-log, fio-lat-log, fio-hist-log or sysbench
-    /// [default: detected from the content]
+    /// [default: detected from the contents]
     #[arg(long, value_name = "KIND")]
     pub kind: Option<Kind>,
-    /// The store that keeps every number
+    /// The store of all raw numbers
     #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
     pub store: PathBuf,
     /// Name of the campaign [default: the name of the first file]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Size of the data under test, if no file states it; without it, writes have no steady state
+    /// Size of the data under test, if no file states it; writes without a known size have no steady state
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub size: Option<Bytes>,
-    /// How to print the answer
+    /// Output format
     #[arg(long, default_value = "table")]
     pub format: Format,
 }
 
-/// Arguments of `merge`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Campaigns with the same experiment, device, seed and scale are merged unless a cell was \
-    measured twice with different numbers; all others are copied unchanged. An existing output store keeps \
-    its contents and gains the rest."
+    measured twice with different numbers; all other campaigns are copied. An existing output store keeps \
+    its campaigns."
 )]
 pub struct MergeArguments {
-    /// Stores to take campaigns from
+    /// Stores with the campaigns
     #[arg(required = true, value_name = "STORE")]
     pub stores: Vec<PathBuf>,
     /// The store to write, created if missing
@@ -157,7 +139,7 @@ pub struct MergeArguments {
 }
 
 impl ImportArguments {
-    /// The arguments as the user would type them again.
+    /// The command line that repeats the import.
     pub fn command(&self) -> String {
         let mut words = vec!["lowtide store import".to_owned()];
         words.extend(self.files.iter().map(|file| quoted(&file.to_string_lossy())));

@@ -1,7 +1,7 @@
 //! `lowtide drive attach` and `lowtide drive detach`: a simulated drive as a block device of this machine.
 //!
-//! The server is this program, started once more with `--server`. Not here: how a drive is served
-//! (`lowtide_host::live`) and how a block device is made of it (`lowtide_host::attach`).
+//! The server is this program, started again with `--server`. `lowtide_host::live` serves the drive, and
+//! `lowtide_host::attach` makes the block device.
 
 use super::logdisk::CLOSED;
 use crate::args::{self, AttachArguments, DetachArguments, DriveArguments, PlainFormat};
@@ -13,20 +13,22 @@ use lowtide_host::attach::{self, AttachRequest, Attachment, Force, State};
 use lowtide_live::attached::{self, ServeOptions, Served};
 use lowtide_live::control::{self, Order, Question};
 use lowtide_live::{Data, Offer, Power, ResolvedOffer};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Attaches a drive, attaches one again, lists them, or serves one.
+/// Attaches or reattaches a drive, lists drives, or runs as the server of a drive.
 pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
     let format = arguments.format;
     if let Some(which) = &arguments.again {
         let name = attach::name_of(which)?;
-        answers(&name)?;
+        check_answers(&name)?;
         let again = attach::reattach(&name, force(arguments.force), &interrupt::flag())?;
-        return tell(&again, format);
+        return print_one(&again, format);
     }
     let Some(device) = &arguments.device else {
-        return print(&attach::list(), format);
+        return print_list(&attach::list(), format);
     };
     let mut known = look_up(arguments, device)?;
     if let Some(name) = &arguments.server {
@@ -42,22 +44,24 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
     };
     let attached =
         attach::attach(&request, server_again(&["drive", "attach"], &known.name)?, &interrupt::flag())?;
-    tell(&attached, format)
+    print_one(&attached, format)
 }
 
-/// Refuses a drive that would not answer what putting it on again asks.
-fn answers(name: &str) -> Result<(), Failure> {
+/// Refuses to reattach a drive that is paused or without power, because its requests would not complete.
+fn check_answers(name: &str) -> Result<(), Failure> {
     let question = Question { drive: None, order: Order::Stat };
-    // A server that says nothing is told by what follows.
-    let Ok(report) = control::ask(&attach::control_of(name)?, &question) else { return Ok(()) };
-    let (what, verb) = match report.stats.first().map(|stat| stat.power) {
-        Some(Power::Paused) => ("its time stands still", "resume"),
+    // Reattaching itself reports a server that does not answer.
+    let Ok(report) = control::ask(&attach::control_of(name)?, &question) else {
+        return Ok(());
+    };
+    let (reason, verb) = match report.stats.first().map(|stat| stat.power) {
+        Some(Power::Paused) => ("it is paused", "resume"),
         Some(Power::Off) => ("its power is off", "power-on"),
         Some(Power::On) | None => return Ok(()),
     };
     Err(Failure::usage(
-        format!("{name} does not answer requests: {what}"),
-        format!("first `lowtide drive {verb} {name}`"),
+        format!("{name} does not answer requests: {reason}"),
+        format!("first run `lowtide drive {verb} {name}`"),
     ))
 }
 
@@ -66,35 +70,34 @@ pub fn detach(arguments: &DetachArguments) -> Result<u8, Failure> {
     let names = match &arguments.which {
         Some(which) => vec![attach::name_of(which)?],
         None => {
-            let all = attach::list();
-            let mut names: Vec<(usize, String)> =
-                all.iter().map(|it| (depth(&all, it), it.name.clone())).collect();
-            // What lies on another goes before it.
-            names.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
-            names.into_iter().map(|(_, name)| name).collect()
+            // A drive that is attached on another one is detached first.
+            let mut all = attach::list();
+            let depths: BTreeMap<String, usize> =
+                all.iter().map(|it| (it.name.clone(), depth(&all, it))).collect();
+            all.sort_by_key(|it| Reverse(depths[&it.name]));
+            all.into_iter().map(|it| it.name).collect()
         }
     };
     let mut code = 0;
     for name in names {
-        // One that is in use does not keep the others.
-        let mut said = String::new();
+        // A failure, such as a drive in use, does not prevent detaching the others.
+        let mut log = String::new();
         let last = |state: &Path| {
-            said = std::fs::read_to_string(state.with_extension("log")).unwrap_or_default();
+            log = std::fs::read_to_string(state.with_extension("log")).unwrap_or_default();
         };
         match attach::detach_with(&name, force(arguments.force), last) {
             Ok(detached) => {
                 output::say(format_args!("{name} is detached"));
-                for line in said.lines().filter(|line| line.starts_with("error") || *line == CLOSED) {
+                for line in log.lines().filter(|line| line.starts_with("error") || *line == CLOSED) {
                     output::say(format_args!("{name}: {line}"));
                 }
                 if detached.cut_off {
                     output::say(format_args!(
-                        "warning: {name} was cut off from those that used it or waited for it: what was not yet \
-                         written is lost"
+                        "warning: {name} was cut off from the programs that used it: unwritten data are lost"
                     ));
                 }
                 for left in detached.left {
-                    output::say(format_args!("warning: goes as soon as nobody uses it any more: {left}"));
+                    output::say(format_args!("warning: removed only when it is no longer in use: {left}"));
                 }
             }
             Err(error) => {
@@ -107,7 +110,7 @@ pub fn detach(arguments: &DetachArguments) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// How many attached drives lie one below the other under this one.
+/// The number of attached drives in the stack below this one.
 fn depth(all: &[Attachment], it: &Attachment) -> usize {
     let below = all.iter().find(|other| other.node.as_deref() == Some(Path::new(&it.device)));
     below.map_or(0, |below| 1 + depth(all, below))
@@ -118,15 +121,17 @@ fn serve(arguments: &AttachArguments, known: &ResolvedOffer) -> Result<u8, Failu
     let DriveArguments { no_delay, rt, .. } = arguments.drive;
     let how = ServeOptions { no_delay, at_once_first: arguments.at_once_first, real_time: rt };
     let say = |text: std::fmt::Arguments<'_>| output::say(text);
-    let Some(Served { drives, ended }) = attached::serve(known, how, say)? else { return Ok(FAILED) };
+    let Some(Served { drives, ended }) = attached::serve(known, how, say)? else {
+        return Ok(FAILED);
+    };
     let code = super::serve::end(std::slice::from_ref(known), drives)?;
     ended?;
     Ok(code)
 }
 
-/// The drive that is wanted, before anything is made.
+/// Looks up the drive and checks its files, before anything is made.
 fn look_up(arguments: &AttachArguments, device: &str) -> Result<ResolvedOffer, Failure> {
-    // The server works in another folder.
+    // The server has another working directory.
     let absolute = |path: &PathBuf| std::path::absolute(path).map_err(|error| Failure::writing(path, &error));
     let mut offer = arguments.drive.offer(arguments.name.clone(), device, 0);
     offer.block = arguments.block;
@@ -142,25 +147,25 @@ fn look_up(arguments: &AttachArguments, device: &str) -> Result<ResolvedOffer, F
     Ok(known)
 }
 
-/// This program once more, with the same arguments, as the server of what is called `name`; `verb` is what it was started with.
+/// The command that runs this program again as the server of `name`, with the same arguments after `verb`.
 pub(super) fn server_again(verb: &[&str], name: &str) -> Result<Command, Failure> {
     let program = std::env::current_exe();
-    let program = program.map_err(|error| Failure::failed(format!("this program is not found: {error}")))?;
+    let program = program.map_err(|error| Failure::failed(format!("cannot find this program: {error}")))?;
     let mut command = Command::new(program);
-    // The verb comes first; a name that was given comes again, and is the same.
     command.args(verb).args(["--server", name]).args(args::words().into_iter().skip(1 + verb.len()));
     Ok(command)
 }
 
-/// This program once more, as the server of a drive that a campaign attaches. The database takes the processors; the drive
-/// comes first.
+/// The command that runs this program again as the server of a drive that a campaign attaches.
 pub fn server_of(offer: &Offer) -> std::io::Result<Command> {
     Ok(attached::server_command(&std::env::current_exe()?, offer))
 }
 
 /// A name of letters, digits, - and _.
 pub(super) fn plain_name(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' }
+    };
     name.chars().map(plain).take(64).collect()
 }
 
@@ -168,7 +173,7 @@ fn force(forced: bool) -> Force {
     if forced { Force::Lazily } else { Force::No }
 }
 
-fn print(all: &[Attachment], format: PlainFormat) -> Result<u8, Failure> {
+fn print_list(all: &[Attachment], format: PlainFormat) -> Result<u8, Failure> {
     let text = match format {
         PlainFormat::Json => all.iter().map(|it| format!("{}\n", json(it))).collect(),
         PlainFormat::Table => {
@@ -181,21 +186,19 @@ fn print(all: &[Attachment], format: PlainFormat) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Says what one drive is, and where.
-pub(super) fn tell(attached: &Attachment, format: PlainFormat) -> Result<u8, Failure> {
+/// Prints the facts of one attached drive.
+pub(super) fn print_one(attached: &Attachment, format: PlainFormat) -> Result<u8, Failure> {
     if format == PlainFormat::Json {
-        return print(std::slice::from_ref(attached), format);
+        return print_list(std::slice::from_ref(attached), format);
     }
-    let node = attached.node.as_ref().map_or_else(String::new, |node| node.display().to_string());
-    let mounted = mounted(attached);
     let lines = [
         ("drive", format!("{} ({}, {})", attached.name, attached.device, size(attached))),
-        ("block device", format!("{node}, by {}", attach::METHOD)),
-        ("mounted at", mounted),
+        ("block device", format!("{}, by {}", node(attached), attach::METHOD)),
+        ("mounted at", mounted(attached)),
         ("file", attached.file.display().to_string()),
         ("control", attached.control.display().to_string()),
         ("log", attached.log.display().to_string()),
-        ("to take away", format!("lowtide drive detach {}", attached.name)),
+        ("to detach", format!("lowtide drive detach {}", attached.name)),
     ];
     let text: String = lines.iter().map(|(what, value)| format!("{what:13} {value}\n")).collect();
     output::print(&text)?;
@@ -203,9 +206,12 @@ pub(super) fn tell(attached: &Attachment, format: PlainFormat) -> Result<u8, Fai
 }
 
 fn row(attached: &Attachment) -> Vec<String> {
-    let node = attached.node.as_ref().map_or_else(|| "-".to_owned(), |node| node.display().to_string());
-    let state = said(attached.state).to_owned();
-    vec![attached.name.clone(), node, size(attached), mounted(attached), state]
+    let state = name_of(attached.state).to_owned();
+    vec![attached.name.clone(), node(attached), size(attached), mounted(attached), state]
+}
+
+fn node(attached: &Attachment) -> String {
+    attached.node.as_ref().map_or_else(|| "-".to_owned(), |node| node.display().to_string())
 }
 
 fn size(attached: &Attachment) -> String {
@@ -219,7 +225,7 @@ fn mounted(attached: &Attachment) -> String {
     }
 }
 
-fn said(state: State) -> &'static str {
+fn name_of(state: State) -> &'static str {
     match state {
         State::Served => "served",
         State::Unfinished => "unfinished",
@@ -233,7 +239,7 @@ fn json(attached: &Attachment) -> serde_json::Value {
         "name": attached.name,
         "device": attached.device,
         "way": attach::METHOD,
-        "state": said(attached.state),
+        "state": name_of(attached.state),
         "node": attached.node,
         "size_bytes": attached.size.get(),
         "mounted": attached.mounted,
@@ -266,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_on_another_is_deeper() {
+    fn a_drive_on_another_is_deeper() {
         let all = [
             attached("drive", "mtron-32gb", "/dev/loop1"),
             attached("upper", "/dev/loop0", "/dev/loop2"),

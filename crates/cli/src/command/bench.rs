@@ -1,6 +1,6 @@
-//! `lowtide bench`: figures of lowtide itself, that anyone can check.
+//! `lowtide bench`: measures lowtide itself.
 
-use crate::args::{BenchArguments, BenchFormat, BenchVerb};
+use crate::args::{BenchArguments, BenchVerb, PlainFormat};
 use crate::failure::Failure;
 use crate::{interrupt, output};
 use lowtide_core::{Bytes, Seed};
@@ -9,52 +9,41 @@ use lowtide_host::bench::{Requests, engine_bench, null_bench};
 use lowtide_oltp::bench::measure;
 use lowtide_studies::bench::{logdisk, nbd, simulate, steady};
 
-/// What the engine reads, made where there is none.
+/// The file of `bench engine`.
 const BENCH_FILE: Role = Role::new("the file of the bench", "--file PATH");
 
-/// File sizes at which the steady-state rule is judged, in GiB.
+/// File sizes of `bench steady`, in GiB.
 const SIZES_GIB: [u64; 4] = [20, 60, 100, 140];
 
-/// Measures and prints an object for each figure.
+/// Measures, and prints the figures.
 pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
-    if let BenchVerb::Steady { seeds, scale, format } = arguments.verb {
-        return judge(seeds, scale, format);
-    }
-    let (figures, format) = match &arguments.verb {
-        BenchVerb::Simulate { format, seed } => (serde_json::to_value(simulate(Seed::new(*seed))), *format),
-        BenchVerb::Steady { .. } => unreachable!("answered above"),
-        BenchVerb::EngineNull { seconds, mix, format } => {
+    let format = arguments.format;
+    let figures = match &arguments.verb {
+        BenchVerb::Steady { seeds, scale } => return judge(*seeds, *scale, format),
+        BenchVerb::Simulate { seed } => serde_json::to_value(simulate(Seed::new(*seed))),
+        BenchVerb::EngineNull { seconds, mix } => {
             let requests = Requests { block: Bytes::kib(4), depth: 64, read_share: mix.clamp(0.0, 1.0) };
-            let figures = null_bench(requests, *seconds, Seed::new(1))?;
-            (serde_json::to_value(figures), *format)
+            serde_json::to_value(null_bench(requests, *seconds, Seed::new(1))?)
         }
-        BenchVerb::Nbd { seconds, format } => {
-            let figures = nbd(*seconds, Seed::new(1)).map_err(Failure::failed)?;
-            (serde_json::to_value(figures), *format)
+        BenchVerb::Nbd { seconds } => {
+            serde_json::to_value(nbd(*seconds, Seed::new(1)).map_err(Failure::failed)?)
         }
-        BenchVerb::Logdisk { file, size, format } => {
-            let figures = logdisk(file, *size, Seed::new(1))?;
-            (serde_json::to_value(figures), *format)
-        }
-        BenchVerb::Oltp(arguments) => {
-            let figures = measure(&arguments.asked(), &interrupt::flag())?;
-            (serde_json::to_value(figures), arguments.format)
-        }
-        BenchVerb::Engine { file, size, depth, mix, seconds, engine, format } => {
+        BenchVerb::Logdisk { file, size } => serde_json::to_value(logdisk(file, *size, Seed::new(1))?),
+        BenchVerb::Oltp(arguments) => serde_json::to_value(measure(&arguments.asked(), &interrupt::flag())?),
+        BenchVerb::Engine { file, size, depth, mix, seconds, engine } => {
             let read_share = mix.clamp(0.0, 1.0);
             let requests = Requests { block: Bytes::kib(4), depth: *depth, read_share };
-            // Whoever only reads may read any file.
+            // Reading an existing file needs no check.
             if read_share < 1.0 || !file.exists() {
                 lowtide_files::output::in_place(BENCH_FILE, file, &CommandFiles::default())?;
             }
-            let figures = engine_bench(file, *size, requests, *seconds, *engine, Seed::new(1))?;
-            (serde_json::to_value(figures), *format)
+            serde_json::to_value(engine_bench(file, *size, requests, *seconds, *engine, Seed::new(1))?)
         }
     };
     let figures = figures.expect("figures serialise");
     let text = match format {
-        BenchFormat::Json => figures.to_string(),
-        BenchFormat::Table => {
+        PlainFormat::Json => figures.to_string(),
+        PlainFormat::Table => {
             let figures = figures.as_object().expect("figures are an object");
             figures.iter().map(|(key, value)| format!("{key:32} {value}\n")).collect()
         }
@@ -63,11 +52,11 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Judges the steady-state rule and prints a line for each file size.
-fn judge(seeds: u64, scale: u64, format: BenchFormat) -> Result<u8, Failure> {
+/// Compares steady-state rules, and prints a line for each file size.
+fn judge(seeds: u64, scale: u64, format: PlainFormat) -> Result<u8, Failure> {
     let spec = lowtide_files::device::find("intel-320-160gb")?.spec;
-    if format == BenchFormat::Json {
-        // A size takes minutes, so each line comes as soon as it is known.
+    if format == PlainFormat::Json {
+        // A size takes minutes, so each line is printed at once.
         for size in SIZES_GIB {
             for judged in steady(&spec, &[size], seeds, scale) {
                 output::print(&(serde_json::to_string(&judged).expect("figures serialise") + "\n"))?;

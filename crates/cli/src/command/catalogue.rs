@@ -1,4 +1,4 @@
-//! `lowtide devices` and `lowtide experiments`: what comes with the program.
+//! `lowtide devices` and `lowtide experiments`: the devices and experiments that come with the program.
 
 use crate::args::{CatalogueArguments, CatalogueVerb};
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use lowtide_lab::experiment::Experiment;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The widest column of names: a longer name has a line of its own.
+/// Maximum width of the column of names; a longer name takes its own line.
 const WIDEST_NAME: usize = 30;
 
 /// Lists simulated devices, or prints the file of one.
@@ -44,7 +44,7 @@ pub fn experiments(arguments: &CatalogueArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Devices by class, in each by year, those without one last; modes stand below the device of their file.
+/// Devices by class and year, devices without a year last; modes are listed below the device of their file.
 fn by_class(all: &[Listed], columns: usize) -> String {
     let mut classes: BTreeMap<Class, Vec<&Listed>> = BTreeMap::new();
     for listed in all.iter().filter(|listed| listed.mode.is_none()) {
@@ -54,7 +54,7 @@ fn by_class(all: &[Listed], columns: usize) -> String {
         |of: &Listed| all.iter().filter(move |it| it.mode.is_some() && it.entry == of.entry).collect();
     let mut text = String::new();
     for (class, mut devices) in classes {
-        // By name already, and the sort is stable.
+        // The sort is stable, and devices are sorted by name.
         devices.sort_by_key(|listed| listed.device.year.unwrap_or(u16::MAX));
         writeln!(text, "{}", class.title()).expect("a string takes it");
         for listed in devices {
@@ -77,14 +77,13 @@ fn by_class(all: &[Listed], columns: usize) -> String {
 
 /// The end of a title, from the first part that differs from the other title.
 fn differs<'a>(title: &'a str, other: &str) -> &'a str {
-    let same = title.char_indices().zip(other.chars()).find(|((_, one), other)| one != other);
-    let same = same.map_or(title.len().min(other.len()), |((at, _), _)| at);
-    let part = title[..same].rfind(", ").map_or(0, |at| at + 2);
-    let rest = &title[part..];
-    rest.rsplit_once(" (").map_or(rest, |(rest, _)| rest)
+    let equal = title.char_indices().zip(other.chars()).find(|((_, one), other)| one != other);
+    let equal = equal.map_or(title.len().min(other.len()), |((at, _), _)| at);
+    let end = &title[title[..equal].rfind(", ").map_or(0, |at| at + 2)..];
+    end.rsplit_once(" (").map_or(end, |(end, _)| end)
 }
 
-/// One device; a long title continues in its own column on the next line.
+/// Adds a device; a long title continues in its own column on the next line.
 fn row(text: &mut String, name: &str, year: &str, title: &str, columns: usize) {
     let title_at = 2 + WIDEST_NAME + 2 + "2011  ".len();
     let mut line = format!("{name:<width$}", width = 2 + WIDEST_NAME + 2);

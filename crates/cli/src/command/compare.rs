@@ -1,4 +1,4 @@
-//! `lowtide compare`: campaigns beside each other, or the values of a factor inside one; and limits to judge by.
+//! `lowtide compare`: compares campaigns, or the values of a factor in one campaign, and judges limits.
 
 use super::{campaign_named, damaged};
 use crate::args::CompareArguments;
@@ -7,9 +7,9 @@ use crate::output::{self, REPORT};
 use lowtide_files::output::{CommandFiles, Output};
 use lowtide_record::Campaign;
 use lowtide_report::Report;
-use lowtide_report::compare::{Judged, Metric, Operator, Outcome, Question, Scope, Threshold};
+use lowtide_report::compare::{Metric, Operator, Outcome, Question, Scope, Threshold};
 
-/// Compares; exit code 5 where a limit is crossed, 1 where one cannot be judged.
+/// Compares; exit code 5 if a limit is crossed, 1 if a limit cannot be judged.
 pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
     let mut question = question(arguments)?;
     let page = arguments.report.as_deref();
@@ -24,7 +24,7 @@ pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
         (Some(factor), [campaign]) => Report::compare_factor(campaign, factor, &question)
             .map_err(|error| Failure::usage(error, "name a factor that the experiment sweeps"))?,
         (Some(_), _) => {
-            return Err(Failure::usage("`--factor` compares inside one campaign", "name one campaign"));
+            return Err(Failure::usage("`--factor` compares inside one campaign", "name only one campaign"));
         }
         (None, [_]) => {
             return Err(Failure::usage(
@@ -40,24 +40,25 @@ pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
     }
     for one in judged.iter().filter(|one| one.not_judged > 0 && one.outcome != Outcome::NotJudged) {
         output::say(format_args!(
-            "{}: {} of {} cells were not judged, most likely without a steady state; `--unsettled` takes those, too",
+            "{}: {} of {} cells were not judged, most likely for want of a steady state; `--unsettled` includes them",
             one.threshold,
             one.not_judged,
             one.not_judged + one.crossed + one.undecided + one.kept
         ));
     }
-    // A limit that was crossed is crossed, whatever else is damaged.
-    Ok(code(&judged).max(damaged(&campaigns)))
+    let code = judged.iter().map(|it| code(it.outcome)).max().unwrap_or(0);
+    // A crossed limit takes precedence over damaged cells.
+    Ok(code.max(damaged(&campaigns)))
 }
 
-/// What the arguments ask, limits read.
+/// The question of the arguments, with parsed limits.
 fn question(arguments: &CompareArguments) -> Result<Question, Failure> {
     let read = |text: &String| text.parse::<Threshold>().map_err(Failure::from);
     let thresholds = arguments.fail_if.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     Ok(Question { unsettled: arguments.unsettled, thresholds })
 }
 
-/// The limit of `--fail-below`, on what the levels of the base are.
+/// The limit of `--fail-below`, on the quantity of the first campaign's levels.
 fn level(arguments: &CompareArguments, campaigns: &[Campaign]) -> Option<Threshold> {
     let quantity = campaigns.first().map(Campaign::quantity).unwrap_or_default();
     arguments.fail_below.map(|percent| Threshold {
@@ -68,11 +69,11 @@ fn level(arguments: &CompareArguments, campaigns: &[Campaign]) -> Option<Thresho
     })
 }
 
-fn code(judged: &[Judged]) -> u8 {
-    let any = |outcome| judged.iter().any(|it| it.outcome == outcome);
-    match () {
-        () if any(Outcome::Crossed) => REGRESSION,
-        () if any(Outcome::NotJudged) => FAILED,
-        () => 0,
+/// The exit code of a limit; the largest one counts.
+fn code(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Crossed => REGRESSION,
+        Outcome::NotJudged => FAILED,
+        Outcome::Kept | Outcome::Undecided => 0,
     }
 }

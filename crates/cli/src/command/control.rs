@@ -1,37 +1,33 @@
-//! `lowtide drive`: orders to a running server (`stat`, `powercut`, `power-on`, `pause`, `resume`, `secure-erase`, `fail`, `record`).
-//!
-//! Not here: what they do; see `lowtide_live::control`.
+//! `lowtide drive`: orders to a running server (`stat`, `powercut`, `power-on`, `pause`, `resume`, `secure-erase`,
+//! `fail`, `record`). `lowtide_live::control` carries them out.
 
-use crate::args::live::errors;
-use crate::args::{
-    BenchFormat, CutArguments, FailArguments, PlainFormat, RecordVerb, ServerArguments, StatArguments,
-};
+use crate::args::{CutArguments, FailArguments, PlainFormat, RecordVerb, ServerArguments, StatArguments};
 use crate::failure::Failure;
 use crate::output;
 use lowtide_core::Nanos;
-use lowtide_device::fault::{EndOfLife, Faults, Slow};
+use lowtide_device::fault::{Faults, Slow};
 use lowtide_files::output::CommandFiles;
 use lowtide_files::table;
 use lowtide_host::attach;
 use lowtide_live::control::{self, AskError, Order, Question, Report};
-use lowtide_live::{Power, RECORDING, Requests, Stat};
+use lowtide_live::{Power, RECORDING, Stat};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The control socket of a server at a unix socket.
-pub fn beside(socket: &Path) -> PathBuf {
+/// The default control socket of a server at a unix socket.
+pub fn control_socket(socket: &Path) -> PathBuf {
     let mut name = OsString::from(socket);
     name.push(".control");
     PathBuf::from(name)
 }
 
-/// The control socket that the user means.
+/// The control socket for a unix socket, a control socket or the name of an attached drive.
 fn socket(named: &Path) -> PathBuf {
-    let candidates = [beside(named), named.to_owned()];
-    if let Some(found) = candidates.into_iter().find(|path| path.exists() && !path.is_dir()) {
-        return found;
+    let candidates = [control_socket(named), named.to_owned()];
+    if let Some(existing) = candidates.into_iter().find(|path| path.exists() && !path.is_dir()) {
+        return existing;
     }
-    attach::control_of(&named.to_string_lossy()).unwrap_or_else(|_| beside(named))
+    attach::control_of(&named.to_string_lossy()).unwrap_or_else(|_| control_socket(named))
 }
 
 fn ask(server: &ServerArguments, order: Order) -> Result<Report, Failure> {
@@ -39,13 +35,13 @@ fn ask(server: &ServerArguments, order: Order) -> Result<Report, Failure> {
     control::ask(&socket(&server.socket), &question).map_err(|error| match error {
         AskError::Nobody { .. } => Failure::usage(
             error,
-            "name the unix socket of `lowtide drive serve`, its `--control`, or an attached drive",
+            "name the unix socket or the control socket of `lowtide drive serve`, or an attached drive",
         ),
         AskError::Refused(_) => Failure::failed(error),
     })
 }
 
-/// Shows what drives count.
+/// Shows the statistics of drives and log disks.
 pub fn stat(arguments: &StatArguments) -> Result<u8, Failure> {
     loop {
         let report = ask(&arguments.server, Order::Stat)?;
@@ -58,13 +54,7 @@ pub fn stat(arguments: &StatArguments) -> Result<u8, Failure> {
             }
         }
         for figures in &report.log_disks {
-            super::logdisk::show(
-                figures,
-                match arguments.format {
-                    PlainFormat::Json => BenchFormat::Json,
-                    PlainFormat::Table => BenchFormat::Table,
-                },
-            )?;
+            super::logdisk::show(figures, arguments.format)?;
         }
         match arguments.every {
             Some(span) => std::thread::sleep(std::time::Duration::from_nanos(span.get())),
@@ -78,48 +68,36 @@ pub fn powercut(arguments: &CutArguments) -> Result<u8, Failure> {
     let CutArguments { server, tear, stay_off } = arguments;
     let report = ask(server, Order::PowerCut { tear: *tear, stay_off: *stay_off })?;
     for (stat, loss) in report.stats.iter().zip(&report.losses) {
-        let writes = |what: &str, n: u64| format!("{n} {what}");
         output::print(&format!(
-            "{}: power cut number {}; of writes that were not durable {}, {}, {}; the power is {}\n",
+            "{}: power cut number {}; volatile writes: {} kept, {} dropped, {} torn; the power is {}\n",
             stat.name,
             stat.power_cuts,
-            writes("were kept", loss.kept.writes),
-            writes("dropped", loss.dropped.writes),
-            writes("torn", loss.torn.writes),
+            loss.kept.writes,
+            loss.dropped.writes,
+            loss.torn.writes,
             if stat.power == Power::Off { "off" } else { "on again" },
         ))?;
     }
     Ok(0)
 }
 
-/// Carries out an order that has nothing to tell.
+/// Carries out an order without an answer.
 pub fn plain(server: &ServerArguments, order: Order) -> Result<u8, Failure> {
     ask(server, order).map(|_| 0)
 }
 
-/// Gives a drive faults.
+/// Replaces the faults of a drive.
 pub fn fail(arguments: &FailArguments) -> Result<u8, Failure> {
-    let FailArguments { server, read_errors, write_errors, slow, delay, slow_share, span, end_of_life } =
+    let &FailArguments { read_errors, write_errors, slow, delay, slow_share, span, end_of_life, .. } =
         arguments;
-    let wrong = |message: String| Failure::usage(message, "see `lowtide drive fail --help`");
-    let of = |text: &Option<String>| text.as_deref().map(errors).transpose().map_err(wrong);
     let slow = (slow.is_some() || delay.is_some()).then(|| Slow {
         factor: slow.unwrap_or(1.0),
         added: delay.unwrap_or(Nanos::ZERO),
         share: slow_share.unwrap_or(1.0),
         until: None,
     });
-    let end_of_life = match end_of_life.as_deref() {
-        None => None,
-        Some("now") => Some(EndOfLife::Now),
-        Some(text) => Some(EndOfLife::Worn {
-            cycles: text
-                .parse()
-                .map_err(|_| wrong(format!("`{text}` is neither `now` nor a number of erase cycles")))?,
-        }),
-    };
-    let faults = Faults { read_errors: of(read_errors)?, write_errors: of(write_errors)?, slow, end_of_life };
-    plain(server, Order::Fail { faults, span: *span })
+    let faults = Faults { read_errors, write_errors, slow, end_of_life };
+    plain(&arguments.server, Order::Fail { faults, span })
 }
 
 /// Begins or ends a recording.
@@ -139,12 +117,12 @@ pub fn record(verb: &RecordVerb) -> Result<u8, Failure> {
     }
 }
 
-/// A drive as a table.
+/// The statistics of a drive as text.
 fn show(stat: &Stat) -> String {
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     let power = match stat.power {
         Power::On => "on",
-        Power::Paused => "on, its time stands still",
+        Power::Paused => "on, paused",
         Power::Off => "off",
     };
     let mut lines = vec![
@@ -179,7 +157,7 @@ fn show(stat: &Stat) -> String {
     if let Some(clients) = stat.clients {
         let waiting = match clients.waiting {
             0 => String::new(),
-            waiting => format!(", {waiting} not read from until they take replies"),
+            waiting => format!(", {waiting} must take replies before more is read"),
         };
         lines.push(("clients of the server", format!("{}{waiting}", clients.connected)));
         let (used, all) = (mib(clients.buffers_used_bytes), mib(clients.buffers_bytes));
@@ -189,23 +167,16 @@ fn show(stat: &Stat) -> String {
         lines.push(("recorded", format!("{count} requests")));
     }
     let facts: String = lines.iter().map(|(key, value)| format!("  {key:26} {value}\n")).collect();
-    let kinds: [(&str, &Requests); 4] = [
-        ("read", &stat.reads),
-        ("write", &stat.writes),
-        ("flush", &stat.flushes),
-        ("trim, zeroes", &stat.trims),
-    ];
+    let kinds = ["read", "write", "flush", "trim, zeroes"];
+    let requests = [&stat.reads, &stat.writes, &stat.flushes, &stat.trims];
     let rows: Vec<Vec<String>> = kinds
         .iter()
+        .zip(requests)
         .filter(|(_, requests)| requests.latency.count > 0)
         .map(|(name, requests)| {
             let it = &requests.latency;
-            let mut row = vec![
-                (*name).to_owned(),
-                it.count.to_string(),
-                mib(requests.bytes),
-                requests.errors.to_string(),
-            ];
+            let (count, bytes) = (it.count.to_string(), mib(requests.bytes));
+            let mut row = vec![(*name).to_owned(), count, bytes, requests.errors.to_string()];
             row.extend([it.p50_us, it.p95_us, it.p99_us, it.max_us].map(|us| format!("{us:.0}")));
             row
         })

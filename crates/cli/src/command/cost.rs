@@ -1,4 +1,4 @@
-//! `lowtide cost`: dollars per usable GB, per IOPS and per MiB/s; new orders per minute for a dollar.
+//! `lowtide cost`: dollars per usable GB, per IOPS and per MiB/s, and new orders per minute and dollar.
 
 use super::campaign_named;
 use crate::args::CostArguments;
@@ -8,14 +8,14 @@ use lowtide_record::Campaign;
 use lowtide_report::cost::{Prices, curves, of_curves, of_published, recomputed};
 use std::path::Path;
 
-/// Prices campaigns, or computes a published table again.
+/// Prints the costs of campaigns, or recomputes a published table.
 pub fn run(arguments: &CostArguments) -> Result<u8, Failure> {
     let report = match arguments.published.as_deref() {
         Some("e10") => of_published(&recomputed()),
         Some(other) => {
             return Err(Failure::usage(
-                format!("no table of dollars to compute again in `{other}`"),
-                "`--published e10` is the one there is",
+                format!("`{other}` has no published table of costs"),
+                "use `--published e10`",
             ));
         }
         None => {
@@ -26,13 +26,15 @@ pub fn run(arguments: &CostArguments) -> Result<u8, Failure> {
                 let line = format!("{},390", error.device);
                 Failure::usage(
                     &error,
-                    format!("give a list with `--prices prices.csv`, a device and dollars a line: `{line}`"),
+                    format!(
+                        "give a list with `--prices prices.csv`, one device and its price per line: `{line}`"
+                    ),
                 )
             })?;
             if curves.is_empty() {
                 return Err(Failure::usage(
                     "no cell of these campaigns is done",
-                    "go on with `lowtide run … --resume`; `lowtide store show` lists campaigns",
+                    "resume one with `lowtide run … --resume`; `lowtide store show` lists campaigns",
                 ));
             }
             of_curves(&curves, arguments.floor)
@@ -43,7 +45,7 @@ pub fn run(arguments: &CostArguments) -> Result<u8, Failure> {
 }
 
 fn prices(path: &Path) -> Result<Prices, Failure> {
-    let help = "a list has a device and dollars a line: `intel-320-160gb,299` in CSV, `intel-320-160gb = 299` in TOML";
+    let help = "write one device and its price per line: `intel-320-160gb,299` in CSV, `intel-320-160gb = 299` in TOML";
     let fail = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()), help);
     let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;
     Prices::parse(&path.to_string_lossy(), &text).map_err(|error| fail(&error))

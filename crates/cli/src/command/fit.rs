@@ -1,9 +1,7 @@
-//! `lowtide fit`: a device file from what was measured.
-//!
-//! Not here: the fitting (`lowtide_studies::fit`).
+//! `lowtide fit`: makes a device file from measurements. `lowtide_studies::fit` fits the parameters.
 
 use super::campaign_named;
-use crate::args::{FitArguments, FitFormat};
+use crate::args::{FitArguments, PlainFormat};
 use crate::failure::Failure;
 use crate::output::DEVICE;
 use crate::{interrupt, output};
@@ -13,14 +11,14 @@ use lowtide_studies::fit::{self, Like, Measured, Question};
 use std::io::Read;
 use std::path::Path;
 
-/// How files of SQLite begin.
+/// The first bytes of an SQLite file.
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
-/// The largest table that is read.
+/// Maximum size of a table.
 const LARGEST: Bytes = Bytes::mib(256);
 
-/// Fits, prints what was found, and writes the file.
+/// Fits a device, prints its parameters, and writes the device file.
 pub fn run(arguments: &FitArguments) -> Result<u8, Failure> {
-    let help = "lowtide fit --help says what is accepted";
+    let help = "see `lowtide fit --help`";
     let mut files = CommandFiles::default();
     files.add("the file of measurements", &arguments.source);
     let like = arguments.like.as_deref().map(Like::read).transpose()?;
@@ -43,23 +41,23 @@ pub fn run(arguments: &FitArguments) -> Result<u8, Failure> {
     let fitted = fit::fit(&measured, &question, &interrupt::flag())?;
     fitted.notes.iter().for_each(output::say);
     output::print(&match arguments.format {
-        FitFormat::Json => fit::json(&fitted),
-        FitFormat::Table => fit::table(&fitted, output::columns()),
+        PlainFormat::Json => fit::json(&fitted),
+        PlainFormat::Table => fit::table(&fitted, output::columns()),
     })?;
     match file {
         Some(file) => {
             file.write(fitted.device.as_bytes())?;
             let path = file.path().display();
             output::say(format_args!(
-                "device: {path}   run anything on it: lowtide run NAME --target device:./{path}"
+                "device: {path}   run an experiment on it: lowtide run NAME --target device:./{path}"
             ));
         }
-        None => output::say("the device file is written with `-o FILE`"),
+        None => output::say("to write the device file, add `-o FILE`"),
     }
     Ok(0)
 }
 
-/// What was measured: a table where the source is a file that is no store, else a campaign.
+/// The measurements: a table if the source is a file other than a store, else a campaign.
 fn measured(arguments: &FitArguments, question: &Question, help: &str) -> Result<Measured, Failure> {
     let path = Path::new(&arguments.source);
     if path.is_file() && !is_store(path) {
@@ -70,7 +68,7 @@ fn measured(arguments: &FitArguments, question: &Question, help: &str) -> Result
     Ok(fit::of_campaign(&campaign_named(&arguments.store, &arguments.source)?)?)
 }
 
-/// Whether a file begins as those of SQLite do, be it damaged behind that.
+/// Whether a file begins like an SQLite file.
 fn is_store(path: &Path) -> bool {
     let mut head = [0; SQLITE.len()];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
@@ -81,7 +79,7 @@ fn read(path: &Path) -> std::io::Result<String> {
     let size = std::fs::metadata(path)?.len();
     if size > LARGEST.get() {
         let size = Bytes::new(size);
-        return Err(std::io::Error::other(format!("{size}, and tables of up to {LARGEST} are read")));
+        return Err(std::io::Error::other(format!("a table of {size} is larger than {LARGEST}")));
     }
     std::fs::read_to_string(path)
 }

@@ -1,4 +1,4 @@
-//! `lowtide store import`: what other programs measured, as a campaign.
+//! `lowtide store import`: measurements of other programs as a campaign.
 
 use crate::args::ImportArguments;
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use lowtide_lab::import::{Options, import};
 use lowtide_lab::store::Store;
 use lowtide_studies::ask;
 
-/// Reads all files, then adds one campaign and shows its answer.
+/// Reads all files, adds one campaign, and prints its report.
 pub fn run(arguments: &ImportArguments) -> Result<u8, Failure> {
     let options = Options {
         kind: arguments.kind,
@@ -25,6 +25,6 @@ pub fn run(arguments: &ImportArguments) -> Result<u8, Failure> {
     let number = store.add(imported)?;
     let report = ask::report(&store, number, &store.load(number)?)?;
     output::print_report(&report, arguments.format)?;
-    output::say(format_args!("every number: {} (campaign {number})", arguments.store.display()));
+    output::say(format_args!("store: {} (campaign {number})", arguments.store.display()));
     Ok(0)
 }

@@ -1,21 +1,20 @@
-//! `lowtide run --interleave`: several experiments in turns, into one store, and then compared.
+//! `lowtide run --interleave`: runs several experiments with interleaved cells into one store, and compares them.
 
 use crate::args::RunArguments;
-use crate::failure::{FAILED, Failure, INTERRUPTED, NO_STEADY_STATE};
+use crate::failure::Failure;
 use crate::show::Show;
 use crate::{interrupt, output};
 use lowtide_files::output::CommandFiles;
-use lowtide_lab::campaign;
+use lowtide_lab::campaign::{self, Progress as _};
 use lowtide_lab::plan::Plan;
 use lowtide_lab::store::About;
 use lowtide_record::Campaign;
-use lowtide_record::analysis::Verdict;
 use lowtide_report::Report;
 use lowtide_report::compare::Question;
 use lowtide_studies::ask::{Asked, Source};
 use lowtide_studies::interleave::Turns;
 
-/// Runs the experiments in turns and compares the others with the first.
+/// Runs the experiments, and compares the others with the first.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let names = || std::iter::once(&arguments.experiment.experiment).chain(&arguments.others);
     let plan = |name: &String| {
@@ -44,12 +43,12 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let title = turns.plans().iter().map(|plan| plan.experiment.name.as_str()).collect::<Vec<_>>().join(", ");
     let show = Show::begin(arguments, &title, turns.cells(), &flag)?;
     if turns.plans().iter().any(|plan| !plan.target.is_simulated()) {
-        show.progress().note(
-            "in turns: each cell's target is prepared anew, since another experiment's cell lies between",
+        show.note(
+            "interleaved: each cell's target is prepared anew, because other experiments use it in between",
         );
     }
-    let outcome = turns.run(&arguments.store, &about, arguments.resume, &flag, show.progress());
-    show.end();
+    let outcome = turns.run(&arguments.store, &about, arguments.resume, &flag, &show);
+    drop(show);
     let (store, outcomes) = outcome?;
     let load = |outcome: &campaign::Outcome| store.load(outcome.campaign);
     let campaigns: Vec<Campaign> = outcomes.iter().map(load).collect::<Result<_, _>>()?;
@@ -58,19 +57,13 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     page.write(report.html().as_bytes())?;
     let numbers: Vec<String> = outcomes.iter().map(|outcome| outcome.campaign.to_string()).collect();
     output::say(format_args!(
-        "report: {}   every number: {} (campaigns {})",
+        "report: {}   store: {} (campaigns {})",
         arguments.report.display(),
         arguments.store.display(),
         numbers.join(" and ")
     ));
-    if outcomes.iter().any(|outcome| outcome.interrupted) {
-        output::say(format_args!("interrupted; go on with: {} --resume", arguments.command()));
-        return Ok(INTERRUPTED);
-    }
-    if outcomes.iter().any(|outcome| outcome.failed > 0) {
-        return Ok(FAILED);
-    }
-    let steady = |cell: &lowtide_record::Cell| matches!(cell.verdict, Some(Verdict::Steady(_)));
-    let all_steady = campaigns.iter().flat_map(|campaign| &campaign.cells).all(steady);
-    Ok(if arguments.require_steady && !all_steady { NO_STEADY_STATE } else { 0 })
+    let interrupted = outcomes.iter().any(|outcome| outcome.interrupted);
+    let failed = outcomes.iter().map(|outcome| outcome.failed).sum();
+    let steady = || campaigns.iter().flat_map(|campaign| &campaign.cells).all(super::is_steady);
+    Ok(super::exit_code(arguments, interrupted, failed, steady))
 }

@@ -1,4 +1,4 @@
-//! `lowtide lifetime`: years until a drive's rated erase cycles are used.
+//! `lowtide lifetime`: years until a drive's rated erase cycles are used up.
 
 use super::campaign_named;
 use crate::args::LifetimeArguments;
@@ -17,44 +17,52 @@ use lowtide_report::lifetime::{
 };
 use std::path::{Path, PathBuf};
 
-/// Where campaigns are kept when nobody says.
-const USUAL_STORE: &str = "lowtide.db";
+/// The store without `--store`.
+const DEFAULT_STORE: &str = "lowtide.db";
 
-/// Tells the lifetime of a model, of a campaign, or of a real drive.
+/// Prints the lifetime of a model, of the target of a campaign, or of a real drive.
 pub fn run(arguments: &LifetimeArguments) -> Result<u8, Failure> {
     let report = match (&arguments.what, arguments.writes) {
-        (Some(what), Some(rate)) => match target(arguments, what)? {
-            Target::Device(device) => of_device(arguments, &device, rate)?,
-            Target::Campaign(campaign) => of_campaign(arguments, &campaign, rate)?,
-        },
+        (Some(what), Some(rate)) => {
+            let mut life = match target(arguments, what)? {
+                Target::Device(device) => of_device(arguments, &device)?,
+                Target::Campaign(campaign) => of_campaign(arguments, &campaign)?,
+            };
+            if let Some(levelling) = arguments.wear_levelling {
+                life.cases.iter_mut().for_each(|case| case.wear.levelling = levelling);
+            }
+            let question = Question { rate, warranty_years: arguments.warranty };
+            of_cases(format!("Life of {}", life.name), life.facts, &life.cases, question, &life.notes)
+        }
         _ => of_drive(arguments)?,
     };
     output::print_report(&report, arguments.format)?;
     Ok(0)
 }
 
-/// What the user means.
+/// The object whose lifetime is estimated.
 enum Target {
     Device(Box<Device>),
     Campaign(Box<Campaign>),
 }
 
-/// A campaign where a store or a number says so, else a device, else a campaign of the usual store.
+/// A campaign if a store or a number is given; otherwise a device or, if there is none, a campaign of the default
+/// store.
 fn target(arguments: &LifetimeArguments, what: &str) -> Result<Target, Failure> {
     let campaign = |store: &Path| Ok(Target::Campaign(Box::new(campaign_named(store, what)?)));
-    let usual = Path::new(USUAL_STORE);
+    let default = Path::new(DEFAULT_STORE);
     if let Some(store) = &arguments.store {
         return campaign(store);
     }
     if what.parse::<i64>().is_ok() || what.contains(".db:") {
-        return campaign(usual);
+        return campaign(default);
     }
     match device::find(what) {
         Ok(device) => Ok(Target::Device(Box::new(device))),
         Err(unknown @ DeviceError::Catalogue(CatalogueError::Unknown { .. })) => {
-            let known = usual.exists().then(|| Store::open_existing(usual)?.find(Some(what)));
+            let known = default.exists().then(|| Store::open_existing(default)?.find(Some(what)));
             match known {
-                Some(Ok(_)) => campaign(usual),
+                Some(Ok(_)) => campaign(default),
                 _ => Err(Failure::usage(
                     &unknown,
                     format!(
@@ -68,7 +76,15 @@ fn target(arguments: &LifetimeArguments, what: &str) -> Result<Target, Failure> 
     }
 }
 
-fn of_device(arguments: &LifetimeArguments, device: &Device, rate: WriteRate) -> Result<Report, Failure> {
+/// The cases of a device or a campaign, and the facts for the report.
+struct Cases {
+    name: String,
+    facts: Vec<(String, String)>,
+    cases: Vec<Case>,
+    notes: Vec<String>,
+}
+
+fn of_device(arguments: &LifetimeArguments, device: &Device) -> Result<Cases, Failure> {
     device.spec.validate().map_err(|error| {
         Failure::usage(format!("the device {}: {error}", device.name), "docs/formats.md lists the keys")
     })?;
@@ -102,52 +118,31 @@ fn of_device(arguments: &LifetimeArguments, device: &Device, rate: WriteRate) ->
         fact("simulated at", format!("1/{} of its size", arguments.scale)),
         fact("seed", arguments.seed),
     ];
-    Ok(cases_report(arguments, &device.name, facts, cases, rate, None))
+    Ok(Cases { name: device.name.clone(), facts, cases, notes: Vec::new() })
 }
 
-fn of_campaign(
-    arguments: &LifetimeArguments,
-    campaign: &Campaign,
-    rate: WriteRate,
-) -> Result<Report, Failure> {
+fn of_campaign(arguments: &LifetimeArguments, campaign: &Campaign) -> Result<Cases, Failure> {
     let cases = Case::measured(campaign, arguments.cycles).map_err(|error| refused(&error))?;
     let facts = vec![
         fact("campaign", &campaign.name),
         fact("target", &campaign.target),
         fact("scale", format!("1/{}", campaign.scale)),
     ];
-    let even =
-        "Wear is taken to be even: a campaign is too short to tell; `--wear-levelling` says otherwise.";
-    let note = arguments.wear_levelling.is_none().then_some(even);
-    Ok(cases_report(arguments, &campaign.name, facts, cases, rate, note))
-}
-
-fn cases_report(
-    arguments: &LifetimeArguments,
-    name: &str,
-    facts: Vec<(String, String)>,
-    mut cases: Vec<Case>,
-    rate: WriteRate,
-    note: Option<&str>,
-) -> Report {
-    if let Some(levelling) = arguments.wear_levelling {
-        cases.iter_mut().for_each(|case| case.wear.levelling = levelling);
-    }
-    let question = Question { rate, warranty_years: arguments.warranty };
-    let notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
-    of_cases(format!("Life of {name}"), facts, &cases, question, &notes)
+    let even = "Wear is taken to be even, since a campaign is too short to show its spread; set it with `--wear-levelling`.";
+    let notes = arguments.wear_levelling.is_none().then(|| even.to_owned()).into_iter().collect();
+    Ok(Cases { name: campaign.name.clone(), facts, cases, notes })
 }
 
 fn of_drive(arguments: &LifetimeArguments) -> Result<Report, Failure> {
-    let Some(now) = readings(&arguments.smart)? else { unreachable!("one of the two is required") };
+    let Some(now) = readings(&arguments.smart)? else { unreachable!("clap requires `--smart` or a target") };
     let since = readings(&arguments.since)?;
     let capacity = now.capacity.map(|capacity| Bytes::new(capacity as u64));
     let raw = arguments.raw.or(capacity);
     let endurance = match (arguments.cycles, raw) {
         (Some(_), None) => {
             return Err(Failure::usage(
-                "the counters do not tell the drive's capacity",
-                "say how much NAND it has with `--raw 256GiB`",
+                "the counters do not give the drive's capacity",
+                "give its raw NAND, such as `--raw 256GiB`",
             ));
         }
         (Some(cycles), Some(raw)) => Some(Endurance { raw, cycles }),
@@ -155,34 +150,30 @@ fn of_drive(arguments: &LifetimeArguments) -> Result<Report, Failure> {
     };
     if matches!((arguments.writes, capacity), (Some(WriteRate::Dwpd(_)), None)) {
         return Err(Failure::usage(
-            "the counters do not tell the drive's capacity, so drive writes per day are not known",
-            "say what is written with `--writes 40GB/day`",
+            "the counters do not give the drive's capacity, so drive writes per day are unknown",
+            "give the rate in bytes, such as `--writes 40GB/day`",
         ));
     }
     let life = Life::new(&now, since.as_ref(), arguments.writes, endurance).map_err(|error| {
         Failure::usage(
             error,
-            "`--smart` takes the later reading and `--since` the earlier, of the same drive",
+            "`--smart` takes the later reading and `--since` the earlier reading of the same drive",
         )
     })?;
     Ok(of_life(&now, &life, arguments.writes))
 }
 
-/// The readings of one time together; `None` where there is no file.
+/// Combines the readings of one time; `None` without a file.
 fn readings(paths: &[PathBuf]) -> Result<Option<Reading>, Failure> {
     let read = |path: &PathBuf| {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Failure::usage(format!("{} cannot be read: {error}", path.display()), ReadingError::ACCEPTED)
-        })?;
-        Reading::parse(&text)
-            .map_err(|error| Failure::usage(format!("{}: {error}", path.display()), ReadingError::ACCEPTED))
+        let name = path.display();
+        let refused = |message| Failure::usage(message, ReadingError::ACCEPTED);
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|error| refused(format!("{name} cannot be read: {error}")))?;
+        Reading::parse(&text).map_err(|error| refused(format!("{name}: {error}")))
     };
-    let mut together: Option<Reading> = None;
-    for path in paths {
-        let reading = read(path)?;
-        together = Some(together.map_or(reading.clone(), |first| first.with(reading)));
-    }
-    Ok(together)
+    let readings = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    Ok(readings.into_iter().reduce(Reading::with))
 }
 
 fn refused(error: &NoLifetime) -> Failure {

@@ -1,13 +1,12 @@
-//! `lowtide logdisk`: a log-structured layer in a file or on a block device, served to NBD clients, attached, looked at and checked.
+//! `lowtide logdisk`: formats, serves, attaches, checks and repairs a log disk in a file or on a block device.
 //!
-//! Not here: the layer itself (`lowtide_logdisk`), and the file or device below it and its service
-//! (`lowtide_live::logdisk`).
+//! `lowtide_logdisk` has the layer, `lowtide_live::logdisk` the file or device below it and the service.
 
 mod attach;
 
-use super::serve::USUAL;
+use super::serve::{DEFAULT_ADDRESS, report_end};
 use crate::args::live::ClientsArguments;
-use crate::args::{BenchFormat, LogdiskArguments, LogdiskFormatArguments, LogdiskVerb};
+use crate::args::{LogdiskArguments, LogdiskFormatArguments, LogdiskVerb, PlainFormat};
 use crate::failure::{FAILED, Failure};
 use crate::interrupt;
 use crate::output;
@@ -30,7 +29,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-/// What is said of a log disk when it has been closed.
+/// Message after a log disk was closed cleanly.
 pub const CLOSED: &str = "closed in order";
 
 /// Carries out a verb.
@@ -38,16 +37,16 @@ pub fn run(arguments: &LogdiskArguments) -> Result<u8, Failure> {
     match &arguments.verb {
         LogdiskVerb::Format(arguments) => format(arguments),
         LogdiskVerb::Serve { target, unix, tcp, name, read_only, map_memory, clients } => {
-            let place = (unix.as_deref(), tcp.as_deref());
-            serve(target, name.as_deref(), place, clients, *read_only, running(*map_memory))
+            let addresses = (unix.as_deref(), tcp.as_deref());
+            serve(target, name.as_deref(), addresses, clients, *read_only, running(*map_memory))
         }
         LogdiskVerb::Attach(arguments) => attach::run(arguments),
-        LogdiskVerb::Stat { target, format } => stat(target, *format),
-        LogdiskVerb::Check { target, format } => look(target, false, *format),
-        LogdiskVerb::Scrub { target, format } => look(target, true, *format),
+        LogdiskVerb::Stat(arguments) => stat(&arguments.target, arguments.format),
+        LogdiskVerb::Check(arguments) => verify(&arguments.target, false, arguments.format),
+        LogdiskVerb::Scrub(arguments) => verify(&arguments.target, true, arguments.format),
         LogdiskVerb::Repair { target, accept_old_data } => repair(target, *accept_old_data),
         LogdiskVerb::Resize { target, size, reserve } => {
-            tell_size(target, &resize(target, *size, *reserve)?);
+            print_size(target, &resize(target, *size, *reserve)?);
             Ok(0)
         }
         LogdiskVerb::Advise { bare, sequential, format } => advise(*bare, *sequential, *format),
@@ -66,22 +65,22 @@ fn format(arguments: &LogdiskFormatArguments) -> Result<u8, Failure> {
         serial: arguments.destroy.as_deref(),
         signature: arguments.force_signature,
     };
-    let there = target.exists();
+    let existed = target.exists();
     let place = Backing::make(target, *size, options, over)?;
     let id = identity().map_err(Failure::failed)?;
     let made = Disk::format(place.medium()?, options, id);
-    // A file that was made for nothing does not stay.
+    // After a failure, a new file is removed.
     let disk = made.inspect_err(|_| {
-        if !there {
+        if !existed {
             let _ = std::fs::remove_file(target);
         }
     })?;
-    tell_size(target, disk.geometry());
+    print_size(target, disk.geometry());
     disk.close()?;
     Ok(0)
 }
 
-/// So many bytes as people say them.
+/// A number of bytes in GB or MB.
 fn in_words(bytes: u64) -> String {
     match bytes as f64 {
         bytes if bytes >= 1e9 => format!("{:.1} GB", bytes / 1e9),
@@ -89,8 +88,8 @@ fn in_words(bytes: u64) -> String {
     }
 }
 
-/// Says how large a log disk is now.
-fn tell_size(target: &Path, geometry: &Geometry) {
+/// Prints the size of a log disk.
+fn print_size(target: &Path, geometry: &Geometry) {
     output::say(format_args!(
         "{}: {} offered, in {} segments of {}",
         target.display(),
@@ -100,50 +99,51 @@ fn tell_size(target: &Path, geometry: &Geometry) {
     ));
 }
 
-/// Opens the log disk of a file or a block device to be written; says how it was found where `tell` says so.
-fn open(target: &Path, tell: bool, running: Running) -> Result<QueuedDisk, Failure> {
-    open_as(target, false, tell, running)
+/// Opens the log disk in a file or on a block device.
+fn open(target: &Path, read_only: bool, running: Running) -> Result<QueuedDisk, Failure> {
+    Ok(LogDrive::open(Backing::open(target, read_only)?.medium()?, running)?)
 }
 
-fn open_as(target: &Path, read_only: bool, tell: bool, running: Running) -> Result<QueuedDisk, Failure> {
-    let disk = LogDrive::open(Backing::open(target, read_only)?.medium()?, running)?;
+/// Opens a log disk, and reports its recovery.
+fn open_and_report(target: &Path, read_only: bool, running: Running) -> Result<QueuedDisk, Failure> {
+    let disk = open(target, read_only, running)?;
     let recovery = disk.recovery();
-    if tell && !recovery.clean {
+    if !recovery.clean {
         output::say(format_args!(
-            "{} was not closed: {} slots read forward, {} after the end of the log dropped, {} spoiled",
+            "{} was not closed: {} slots replayed, {} after the end of the log dropped, {} damaged",
             target.display(),
             recovery.replayed,
             recovery.dropped,
             recovery.spoiled
         ));
     }
-    if tell && let Some(lost) = recovery.damage() {
+    if let Some(lost) = recovery.damage() {
         output::say(errors_until_written(lost));
     }
     Ok(disk)
 }
 
-/// What is said of blocks that are known to be lost.
+/// The message about blocks that are known to be lost.
 fn errors_until_written(lost: u64) -> String {
     format!(
-        "damaged: {} of the flushed end of the log cannot be read; reading that is an error until it is written again: restore it \
-         from a copy",
+        "damaged: {} of the flushed end of the log cannot be read: reads are an error until it is written again; restore the \
+         data from a copy",
         blocks(lost)
     )
 }
 
-/// What is said where it is not known which blocks are lost.
+/// The message about lost blocks that are unknown.
 fn unusable(target: &Path, lost: u64) -> String {
     format!(
-        "damaged: {} of the flushed end of the log cannot be read; nothing says which that is, so any block may be older than what was \
-         flushed, and the log disk is not opened: restore a copy, or take what may be older data with `lowtide logdisk repair {} \
+        "damaged: {} of the flushed end of the log cannot be read, and which blocks is unknown: any block may be older than its \
+         flushed version, so the log disk is not opened; restore a copy, or accept older data with `lowtide logdisk repair {} \
          --accept-old-data`",
         blocks(lost),
         target.display()
     )
 }
 
-/// Makes a log disk usable whose flushed end is damaged. The first line is the answer.
+/// Repairs a log disk whose flushed end is damaged, and prints the result.
 fn repair(target: &Path, accept_old_data: bool) -> Result<u8, Failure> {
     let medium = Backing::open(target, !accept_old_data)?.medium()?;
     let damaged = match Disk::open(&medium, Running::default()) {
@@ -152,11 +152,11 @@ fn repair(target: &Path, accept_old_data: bool) -> Result<u8, Failure> {
         Err(error) => return Err(error.into()),
     };
     let Some(damaged) = damaged else {
-        output::print("nothing to repair: the log can be read up to the end of what was flushed\n")?;
+        output::print("nothing to repair: the log is readable up to its flushed end\n")?;
         return Ok(0);
     };
     if !accept_old_data {
-        output::print(&(damaged + "\nnothing was changed: `--accept-old-data` makes it usable\n"))?;
+        output::print(&(damaged + "\nnothing was changed: `--accept-old-data` repairs the log disk\n"))?;
         return Ok(FAILED);
     }
     let disk = Disk::open_with_old_data(&medium, Running::default())?;
@@ -164,11 +164,11 @@ fn repair(target: &Path, accept_old_data: bool) -> Result<u8, Failure> {
     disk.close()?;
     let mut text = format!("repaired: {} lost\n", blocks(recovery.lost + recovery.unknown));
     if recovery.lost > 0 {
-        text += &format!("{}: an error until it is written again\n", blocks(recovery.lost));
+        text += &format!("{}: an error until they are written again\n", blocks(recovery.lost));
     }
     if recovery.unknown > 0 {
         text += &format!(
-            "{}: nobody knows which; whatever was there may read as older data: check what lies on it\n",
+            "{}: unknown, so any block may read as older data: check the filesystem or the database on the log disk\n",
             blocks(recovery.unknown)
         );
     }
@@ -176,16 +176,16 @@ fn repair(target: &Path, accept_old_data: bool) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What a log disk is called where nobody says.
+/// The default name of a log disk.
 fn name_of(target: &Path) -> String {
     target.file_stem().map_or_else(|| "log".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Makes the log disk of a target report its status to `lowtide logdisk stat`.
-fn tell_of(service: &Service<LogDrive>, target: &Path) {
+/// Lets `lowtide logdisk stat` ask the service of a target.
+fn answer_stat(service: &Service<LogDrive>, target: &Path) {
     if let Err(error) = announce(service, target) {
         output::say(format_args!(
-            "warning: `lowtide logdisk stat {}` will not say how it is while it is served: {error}",
+            "warning: `lowtide logdisk stat {}` will not work while the log disk is served: {error}",
             target.display()
         ));
     }
@@ -200,7 +200,7 @@ fn serve(
     running: Running,
 ) -> Result<u8, Failure> {
     let buffers = clients.buffers()?;
-    let disk = open_as(target, read_only, true, running)?;
+    let disk = open_and_report(target, read_only, running)?;
     let name = name.map_or_else(|| name_of(target), str::to_owned);
     let size = in_words(disk.geometry().capacity());
     let drive = LogDrive::new(disk, &name, &format!("log disk in {}", target.display()), read_only)
@@ -209,14 +209,14 @@ fn serve(
     if let Some(path) = unix {
         listener.unix(path)?;
     }
-    if let Some(address) = tcp.or((unix.is_none()).then_some(USUAL)) {
+    if let Some(address) = tcp.or((unix.is_none()).then_some(DEFAULT_ADDRESS)) {
         listener.tcp(address)?;
     }
     let stop = Event::new().map_err(Failure::failed)?;
     let service = Service::start(vec![drive], Clock::new(), false, buffers).map_err(Failure::failed)?;
-    // Those that may only read are several, and none of them changes anything.
+    // A log disk may have several read-only servers, which change nothing.
     if !read_only {
-        tell_of(&service, target);
+        answer_stat(&service, target);
     }
     let flag = interrupt::flag();
     let (stops, ends) = (stop.clone(), service.handle().clone());
@@ -238,21 +238,17 @@ fn serve(
         service.exports(),
         &settings,
         |transport, agreed| service.handle().serve(transport, agreed),
-        |peer, ended| {
-            if !ended.is_ordinary() {
-                output::say(format_args!("{peer} {ended}"));
-            }
-        },
+        report_end,
     )?;
     end(service.wait().remove(0), read_only)
 }
 
-/// Closes a log disk in order, and says what came of it.
+/// Closes a log disk, and reports the result.
 fn end(drive: LogDrive, read_only: bool) -> Result<u8, Failure> {
     let (disk, error) = drive.into_parts();
     let counters = disk.counters();
     if let Some(error) = error {
-        output::say(format_args!("warning: a request failed first with: {error}"));
+        output::say(format_args!("warning: the first failed request: {error}"));
     }
     output::say(format_args!(
         "{} blocks written, {} moved by the cleaner, {} pages of the map, {} unreadable",
@@ -267,13 +263,13 @@ fn end(drive: LogDrive, read_only: bool) -> Result<u8, Failure> {
             Ok(0)
         }
         Err(error) => {
-            output::say(format_args!("error: it was not closed in order: {error}"));
+            output::say(format_args!("error: not closed in order: {error}"));
             Ok(FAILED)
         }
     }
 }
 
-fn stat(named: &Path, format: BenchFormat) -> Result<u8, Failure> {
+fn stat(named: &Path, format: PlainFormat) -> Result<u8, Failure> {
     let target = target_of(named)?;
     let failure = match Backing::open(&target, true).and_then(|place| place.medium()) {
         Ok(medium) => match Disk::open(medium, Running::default()) {
@@ -283,7 +279,7 @@ fn stat(named: &Path, format: BenchFormat) -> Result<u8, Failure> {
                 damage.into_iter().for_each(|lost| output::say(errors_until_written(lost)));
                 return Ok(if damage.is_some() { FAILED } else { 0 });
             }
-            Err(LogError::Damaged(lost)) => return tell_unusable(&target, lost, format),
+            Err(LogError::Damaged(lost)) => return print_unusable(&target, lost, format),
             Err(error) => error.into(),
         },
         Err(error) => Failure::from(error),
@@ -296,14 +292,14 @@ fn stat(named: &Path, format: BenchFormat) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Says of a log disk that is not opened what there is to say.
-fn tell_unusable(target: &Path, lost: u64, format: BenchFormat) -> Result<u8, Failure> {
+/// Prints the facts of a log disk that cannot be opened.
+fn print_unusable(target: &Path, lost: u64, format: PlainFormat) -> Result<u8, Failure> {
     output::say(unusable(target, lost));
     print(&json!({ "damaged_blocks": lost, "good": false }), format)?;
     Ok(FAILED)
 }
 
-/// What a user means: a file or a block device, or what an attached log disk of that name lies in.
+/// The file or block device of a path, or of the name of an attached log disk.
 fn target_of(named: &Path) -> Result<PathBuf, Failure> {
     if named.exists() {
         return Ok(named.to_owned());
@@ -313,19 +309,20 @@ fn target_of(named: &Path) -> Result<PathBuf, Failure> {
     match attached.map(|attached| PathBuf::from(attached.device)) {
         Some(device) if device.is_absolute() => Ok(device),
         Some(device) => Err(Failure::usage(
-            format!("{name} is no log disk, but a simulated drive ({})", device.display()),
-            format!("`lowtide drive stat {name}` shows its state"),
+            format!("{name} is a simulated drive ({}), not a log disk", device.display()),
+            format!("use `lowtide drive stat {name}`"),
         )),
         None => Ok(named.to_owned()),
     }
 }
 
-/// Shows how a log disk is.
-pub fn show(figures: &Figures, format: BenchFormat) -> Result<(), Failure> {
+/// Prints the figures of a log disk.
+pub fn show(figures: &Figures, format: PlainFormat) -> Result<(), Failure> {
     print(&serde_json::to_value(figures).expect("figures serialise"), format)
 }
 
-fn look(target: &Path, data: bool, format: BenchFormat) -> Result<u8, Failure> {
+/// Checks the consistency of a log disk and, with `data`, the checksum of every block.
+fn verify(target: &Path, data: bool, format: PlainFormat) -> Result<u8, Failure> {
     let medium = Backing::open(target, true)?.medium()?;
     let flag = interrupt::flag();
     let mut progress = |_, _| match flag.load(Ordering::Relaxed) {
@@ -333,7 +330,7 @@ fn look(target: &Path, data: bool, format: BenchFormat) -> Result<u8, Failure> {
         false => ControlFlow::Continue(()),
     };
     let checked = match check(&medium, data, &mut progress) {
-        Err(LogError::Damaged(lost)) => return tell_unusable(target, lost, format),
+        Err(LogError::Damaged(lost)) => return print_unusable(target, lost, format),
         checked => checked?,
     };
     if let Some(lost) = checked.recovery.damage() {
@@ -343,10 +340,10 @@ fn look(target: &Path, data: bool, format: BenchFormat) -> Result<u8, Failure> {
         output::say(format_args!("error: {what}"));
     }
     for lba in &checked.bad {
-        output::say(format_args!("error: block {lba}: its checksum does not fit, or it is out of date"));
+        output::say(format_args!("error: block {lba}: its checksum is wrong, or it is out of date"));
     }
     for lba in &checked.stale {
-        output::say(format_args!("error: block {lba}: it reads as older data: restore it from a copy"));
+        output::say(format_args!("error: block {lba}: it reads as older data; restore it from a copy"));
     }
     let Checked { mapped, lost, read, bad_count, stale_count, contradiction_count, recovery, .. } = &checked;
     let facts = json!({
@@ -370,15 +367,15 @@ fn look(target: &Path, data: bool, format: BenchFormat) -> Result<u8, Failure> {
     })
 }
 
-fn advise(bare: f64, sequential: Bytes, format: BenchFormat) -> Result<u8, Failure> {
+fn advise(bare: f64, sequential: Bytes, format: PlainFormat) -> Result<u8, Failure> {
     if !(bare.is_finite() && bare > 0.0) || sequential.get() == 0 {
-        let help = "measure them with `lowtide run` or fio: random writes of 4 KiB, and writes in sequence";
-        return Err(Failure::usage("`--bare` and `--sequential` have to be more than 0", help));
+        let help = "measure them with `lowtide run` or fio: random writes of 4 KiB, and sequential writes";
+        return Err(Failure::usage("`--bare` and `--sequential` must be above 0", help));
     }
     let rows = advice(bare, sequential);
     let text = match format {
-        BenchFormat::Json => serde_json::to_string(&rows).expect("figures serialise"),
-        BenchFormat::Table => {
+        PlainFormat::Json => serde_json::to_string(&rows).expect("figures serialise"),
+        PlainFormat::Table => {
             let head = ["fill", "written per block", "random writes/s", "gain"];
             let rows: Vec<Vec<String>> = rows
                 .iter()
@@ -398,10 +395,10 @@ fn advise(bare: f64, sequential: Bytes, format: BenchFormat) -> Result<u8, Failu
     Ok(0)
 }
 
-fn print(facts: &Value, format: BenchFormat) -> Result<(), Failure> {
+fn print(facts: &Value, format: PlainFormat) -> Result<(), Failure> {
     let text = match format {
-        BenchFormat::Json => facts.to_string() + "\n",
-        BenchFormat::Table => {
+        PlainFormat::Json => facts.to_string() + "\n",
+        PlainFormat::Table => {
             let empty = Map::new();
             let facts = facts.as_object().unwrap_or(&empty);
             facts.iter().map(|(key, value)| format!("{key:22} {value}\n")).collect()

@@ -1,4 +1,4 @@
-//! `lowtide store merge`: stores of many machines, or of parts of a campaign, as one.
+//! `lowtide store merge`: merges stores of several machines, or of parts of a campaign.
 
 use crate::args::MergeArguments;
 use crate::failure::Failure;
@@ -6,18 +6,19 @@ use crate::output;
 use lowtide_files::table;
 use lowtide_lab::store::{self, Merged};
 
-/// Takes all campaigns of all stores, or none, and says what became of them.
+/// Merges all campaigns of all stores, or none, and prints the result for each.
 pub fn run(arguments: &MergeArguments) -> Result<u8, Failure> {
     let (store, merged) = store::merge(&arguments.stores, &arguments.output)?;
     let listed = store.campaigns()?;
     let row = |it: &Merged| {
-        let whole = listed.iter().find(|campaign| campaign.id == it.campaign);
-        let of = whole.map(|it| format!("{} of {}", it.done, it.cells)).unwrap_or_default();
-        let came = if it.new { "new".to_owned() } else { format!("+{} cells", it.cells) };
-        vec![format!("{}:{}", it.from.display(), it.was), it.name.clone(), it.campaign.to_string(), came, of]
+        let into = listed.iter().find(|campaign| campaign.id == it.campaign);
+        let done = into.map(|it| format!("{} of {}", it.done, it.cells)).unwrap_or_default();
+        let added = if it.new { "new".to_owned() } else { format!("+{} cells", it.cells) };
+        let from = format!("{}:{}", it.from.display(), it.was);
+        vec![from, it.name.clone(), it.campaign.to_string(), added, done]
     };
     let rows: Vec<_> = merged.iter().map(row).collect();
-    let head = ["from", "experiment", "campaign", "came", "cells done in the end"];
+    let head = ["from", "experiment", "campaign", "added", "cells done"];
     output::print(&table::plain(&head, &rows, output::columns()))?;
     Ok(0)
 }

@@ -1,40 +1,31 @@
-//! `lowtide plan`: what `run` would do.
+//! `lowtide plan`: shows the plan of `run` without running it.
 
 use super::plan_of;
 use crate::args::{Format, PlanArguments};
 use crate::failure::Failure;
 use crate::output;
 use lowtide_core::Bytes;
-use lowtide_files::table;
 use lowtide_host::block::Disk;
 use lowtide_lab::experiment::{Filesystem, Length};
 use lowtide_lab::plan::{Longest, Plan, PlanTarget};
 use lowtide_lab::witness::share_of_life;
 
-/// Shows the cells, their data and their time.
+/// Prints the cells with their data and duration and, for a terminal, a summary.
 pub fn run(arguments: &PlanArguments) -> Result<u8, Failure> {
     let plan = plan_of(&arguments.experiment)?;
-    let text = match arguments.format {
-        Format::Json => json(&plan),
-        format => {
-            let rows = plan.cells.iter().map(|cell| {
-                let longest = match cell.settings.load.length {
-                    Length::For(span) => span.to_string(),
-                    Length::Requests(number) => format!("{number} requests"),
-                    Length::UntilSteady { max, .. } => format!("until steady, at most {max}"),
-                };
-                vec![cell.index.to_string(), cell.label(), cell.data.to_string(), longest]
-            });
-            let head = ["cell", "factors", "data", "measured for"];
-            let rows: Vec<Vec<String>> = rows.collect();
-            match format {
-                Format::Csv => table::csv(&head, &rows),
-                Format::Markdown => table::markdown(&head, &rows),
-                _ => format!("{}\n\n{}", table::plain(&head, &rows, output::columns()), summary(&plan)),
-            }
-        }
-    };
-    output::print(&text)?;
+    let rows = plan.cells.iter().map(|cell| {
+        let longest = match cell.settings.load.length {
+            Length::For(span) => span.to_string(),
+            Length::Requests(number) => format!("{number} requests"),
+            Length::UntilSteady { max, .. } => format!("until steady, at most {max}"),
+        };
+        vec![cell.index.to_string(), cell.label(), cell.data.to_string(), longest]
+    });
+    let head = ["cell", "factors", "data", "measured for"];
+    output::print_table(&head, &rows.collect::<Vec<_>>(), arguments.format, || json(&plan))?;
+    if arguments.format == Format::Table {
+        output::print(&format!("\n{}", summary(&plan)))?;
+    }
     Ok(0)
 }
 
@@ -42,13 +33,13 @@ fn summary(plan: &Plan) -> String {
     let Longest { limited, unlimited } = plan.longest();
     let counted = match unlimited {
         0 => String::new(),
-        cells => format!("\nbesides {cells} cells that end after so many requests"),
+        cells => format!("\nplus {cells} cells that end after a number of requests"),
     };
     let writes = writes(plan);
     let (time, parallel) = match plan.target {
         PlanTarget::Simulated(_) => ("virtual", format!("{} independent groups", plan.groups.len())),
         PlanTarget::Host(_) | PlanTarget::Block(_) | PlanTarget::Attached(_) => {
-            ("real", "one after the other".to_owned())
+            ("real", "one after another".to_owned())
         }
     };
     let (target, cells) = (&plan.experiment.target, plan.cells.len());
@@ -63,18 +54,18 @@ fn summary(plan: &Plan) -> String {
     )
 }
 
-/// What a fast SATA drive takes: for bounds on what is not known before it is measured.
+/// Write rate of a fast SATA drive, for estimates before the measurement.
 const ASSUMED_PER_S: Bytes = Bytes::new(500_000_000);
 
-/// What is written, how long filling takes, and what that costs a real drive.
+/// The bytes written, the time to fill, and the share of a real drive's rated life.
 fn writes(plan: &Plan) -> String {
     let filled = plan.prepared_bytes();
     if plan.target.is_simulated() {
-        return format!("filling writes {:.1} GiB, and the load what the target takes", filled.as_gib());
+        return format!("filling writes {:.1} GiB; the load writes at the target's rate", filled.as_gib());
     }
     if plan.experiment.load.work.is_transactions() {
         return format!(
-            "loading and copying databases writes about {:.1} GiB, the load what they write",
+            "loading and copying databases writes about {:.1} GiB, not counting the load",
             filled.as_gib()
         );
     }
@@ -95,7 +86,7 @@ fn writes(plan: &Plan) -> String {
             Some((share, why)) => {
                 format!("\nthat is at most {:.3} % of the drive's rated life ({why})", 100.0 * share)
             }
-            None => "\nthe drive does not say what share of its rated life that is".to_owned(),
+            None => "\nthe share of the drive's rated life is unknown".to_owned(),
         });
     }
     text
@@ -110,9 +101,11 @@ fn span(seconds: f64) -> String {
     }
 }
 
-/// Which block device would be overwritten, and what speaks against it.
+/// The block device that would be overwritten, the steps on it, and objections to it.
 fn device_lines(plan: &Plan) -> String {
-    let PlanTarget::Block(block) = &plan.target else { return String::new() };
+    let PlanTarget::Block(block) = &plan.target else {
+        return String::new();
+    };
     let identity = &block.disk.identity;
     if block.only_read {
         return format!("\n{} is only read: {identity}", block.disk.node.display());
@@ -122,7 +115,7 @@ fn device_lines(plan: &Plan) -> String {
         block.disk.node.display(),
         identity.serial
     );
-    let mut done = |line: String| {
+    let mut add = |line: String| {
         if !lines.contains(&line) {
             lines.push_str(&line);
         }
@@ -131,7 +124,7 @@ fn device_lines(plan: &Plan) -> String {
         let preparation = &cell.settings.preparation;
         for purge in [cell.purge_before, preparation.purge] {
             for command in purge.commands(&block.disk) {
-                done(format!("\nthe drive erases itself: {command}"));
+                add(format!("\nthe drive erases itself: {command}"));
             }
         }
         let layout = &preparation.layout;
@@ -140,28 +133,28 @@ fn device_lines(plan: &Plan) -> String {
                 options if options.is_empty() => String::new(),
                 options => format!(" with {options}"),
             };
-            done(format!(
+            add(format!(
                 "\n{} is made before each cell, mounted{options}, and wiped at the end",
                 layout.filesystem
             ));
         }
         if let Some(scheduler) = &preparation.scheduler {
-            done(format!("\nthe I/O scheduler is {scheduler} until the end"));
+            add(format!("\nthe I/O scheduler is {scheduler} until the end"));
         }
     }
     match lowtide_host::block::examine(&block.disk) {
         Err(error) => lines.push_str(&format!("\nit cannot be examined: {error}")),
         Ok(objections) => {
             for objection in objections {
-                let way = if objection.is_data() { " (unless --force-signature)" } else { "" };
-                lines.push_str(&format!("\nrefused: {objection}{way}"));
+                let remedy = if objection.is_data() { " (unless --force-signature)" } else { "" };
+                lines.push_str(&format!("\nrefused: {objection}{remedy}"));
             }
         }
     }
     lines
 }
 
-fn json(plan: &Plan) -> String {
+fn json(plan: &Plan) -> serde_json::Value {
     let cells: Vec<_> = plan
         .cells
         .iter()
@@ -174,9 +167,8 @@ fn json(plan: &Plan) -> String {
             })
         })
         .collect();
-    let whole = serde_json::json!({
+    serde_json::json!({
         "experiment": plan.experiment.name, "target": plan.experiment.target.to_string(), "seed": plan.seed.get(),
         "scale": plan.scale, "filled_bytes": plan.prepared_bytes().get(), "ignored": plan.ignored(), "cells": cells,
-    });
-    format!("{whole:#}\n")
+    })
 }

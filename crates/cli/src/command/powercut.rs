@@ -1,7 +1,5 @@
-//! `lowtide powercut oltp`: databases through power cuts.
-//!
-//! Not here: orders to live drives (`control`), and running databases through power cuts
-//! (`lowtide_powercut`).
+//! `lowtide powercut oltp`: runs databases through power cuts. `lowtide_powercut` does the work; `control` has the
+//! orders to live drives.
 
 use crate::args::{PowercutOltpArguments, RowsFormat};
 use crate::failure::{FAILED, Failure};
@@ -12,7 +10,7 @@ use lowtide_engines::Durability;
 use lowtide_live::attached;
 use lowtide_powercut::{Asked, Factors, PowercutError, Row, Setting};
 
-/// Takes databases through power cuts and prints a row for each setting.
+/// Runs databases through power cuts, and prints a row for each setting.
 pub fn oltp(arguments: &PowercutOltpArguments) -> Result<u8, Failure> {
     let asked = Asked {
         device: arguments.device.clone(),
@@ -23,14 +21,11 @@ pub fn oltp(arguments: &PowercutOltpArguments) -> Result<u8, Failure> {
     };
     let settings = settings(arguments, &asked)?;
     attached::set_server(super::attach::server_of);
-    let told = |row: &Row| {
-        let lost = format!("{} transactions lost, {} corrupt", row.lost, row.corrupt);
-        output::say(format_args!("{}: {} cuts, {lost}", row.setting, row.cuts));
-    };
     let several = settings.len() > 1;
     let each = |row: &Row| {
         if several {
-            told(row)
+            let lost = format!("{} transactions lost, {} corrupt", row.lost, row.corrupt);
+            output::say(format_args!("{}: {} cuts, {lost}", row.setting, row.cuts));
         }
     };
     let rows = lowtide_powercut::run(&settings, &asked, &interrupt::flag(), &each)?;
@@ -42,7 +37,7 @@ pub fn oltp(arguments: &PowercutOltpArguments) -> Result<u8, Failure> {
     Ok(if rows.iter().all(Row::kept) { 0 } else { FAILED })
 }
 
-/// Every combination of what was asked for.
+/// Every combination of the arguments.
 fn settings(arguments: &PowercutOltpArguments, asked: &Asked) -> Result<Vec<Setting>, PowercutError> {
     let PowercutOltpArguments { engine, durability, journal, filesystem, barrier, cache, all, .. } =
         arguments;

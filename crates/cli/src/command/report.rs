@@ -1,4 +1,4 @@
-//! `lowtide report`: the HTML report again, and its figures as files.
+//! `lowtide report`: rewrites the HTML report of a campaign, and writes its figures as files.
 
 use super::stored_report;
 use crate::args::ReportArguments;
@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::{self, FIGURES, REPORT_AGAIN};
 use lowtide_files::output::{CommandFiles, Output, OutputFolder};
 
-/// Writes the report of a campaign.
+/// Writes the report and the figures.
 pub fn run(arguments: &ReportArguments) -> Result<u8, Failure> {
     let page = Output::file(REPORT_AGAIN, &arguments.output, &CommandFiles::default())?;
     let others = CommandFiles::default().and("the report", &arguments.output);
@@ -16,7 +16,7 @@ pub fn run(arguments: &ReportArguments) -> Result<u8, Failure> {
     let mut figures = Vec::new();
     if let Some(folder) = &folder {
         folder.make()?;
-        // All of them are looked at before one is written.
+        // All files are checked before the first is written.
         for (name, svg) in report.figures() {
             figures.push((folder.file(&name)?, svg));
         }

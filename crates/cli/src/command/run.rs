@@ -1,19 +1,18 @@
-//! `lowtide run`: plan, measure, store, report.
+//! `lowtide run`: plans, measures, stores and reports an experiment.
 
-use super::plan_of;
+use super::{exit_code, is_steady, plan_of};
 use crate::args::RunArguments;
-use crate::failure::{FAILED, Failure, INTERRUPTED, NO_STEADY_STATE};
+use crate::failure::Failure;
 use crate::show::Show;
 use crate::{interrupt, output};
 use lowtide_lab::campaign;
 use lowtide_lab::store::About;
 use lowtide_live::attached;
 use lowtide_record::Status;
-use lowtide_record::analysis::Verdict;
 use lowtide_report::Report;
 use lowtide_studies::{adaptive, ask};
 
-/// Runs an experiment and reports.
+/// Runs an experiment, and prints its report.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     if arguments.interleave {
         return super::interleave::run(arguments);
@@ -43,12 +42,12 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let flag = interrupt::flag();
     let title = format!("{}, {}", plan.experiment.name, plan.experiment.target);
     let show = Show::begin(arguments, &title, plan.cells.len(), &flag)?;
-    let (store, resume, progress) = (&arguments.store, arguments.resume, show.progress());
+    let (store, resume) = (&arguments.store, arguments.resume);
     let outcome = match &adaptive {
-        Some(adaptive) => adaptive::run((&plan, adaptive), store, &about, resume, &flag, progress),
-        None => campaign::run(&plan, store, &about, resume, &flag, progress),
+        Some(adaptive) => adaptive::run((&plan, adaptive), store, &about, resume, &flag, &show),
+        None => campaign::run(&plan, store, &about, resume, &flag, &show),
     };
-    show.end();
+    drop(show);
     let (store, outcome) = outcome?;
     let campaign = store.load(outcome.campaign)?;
     let report = ask::report(&store, outcome.campaign, &campaign)?;
@@ -56,21 +55,11 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     page.write(report.html().as_bytes())?;
     let store = arguments.store.display();
     output::say(format_args!(
-        "report: {}   every number: {store} (campaign {})",
+        "report: {}   store: {store} (campaign {})",
         arguments.report.display(),
         outcome.campaign
     ));
-    if outcome.interrupted {
-        output::say(format_args!("interrupted; go on with: {} --resume", arguments.command()));
-        return Ok(INTERRUPTED);
-    }
-    if outcome.failed > 0 {
-        return Ok(FAILED);
-    }
-    let steady = |cell: &lowtide_record::Cell| matches!(cell.verdict, Some(Verdict::Steady(_)));
-    let all = || campaign.cells.iter().all(|cell| cell.status == Status::Spared || steady(cell));
-    if arguments.require_steady && !Report::rounds_are_steady(&campaign).unwrap_or_else(all) {
-        return Ok(NO_STEADY_STATE);
-    }
-    Ok(0)
+    let all = || campaign.cells.iter().all(|cell| cell.status == Status::Spared || is_steady(cell));
+    let steady = || Report::rounds_are_steady(&campaign).unwrap_or_else(all);
+    Ok(exit_code(arguments, outcome.interrupted, outcome.failed, steady))
 }

@@ -1,9 +1,8 @@
-//! `lowtide drive serve`: simulated drives for NBD clients.
-//!
-//! Not here: the protocol and the loop (`lowtide_host`), and the drives (`lowtide_live`).
+//! `lowtide drive serve`: simulated drives for NBD clients. `lowtide_host` has the protocol and the loop,
+//! `lowtide_live` the drives.
 
 use crate::args::{ServeArguments, TlsUse};
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::{FAILED, Failure, INTERRUPTED};
 use crate::interrupt::{AGAIN, ENDING, ONCE};
 use crate::{metrics, output};
 use lowtide_files::output::{CommandFiles, Role};
@@ -11,19 +10,19 @@ use lowtide_host::Event;
 use lowtide_host::http::{self, Hosts};
 use lowtide_host::live::{Clock, transport_ns};
 use lowtide_host::nbd::tls::read_certificates;
-use lowtide_host::nbd::{Listener, Settings, Tls, listen, negotiate};
+use lowtide_host::nbd::{Ended, Listener, Settings, Tls, listen, negotiate};
 use lowtide_live::{ControlSocket, Data, LiveDrive, Pace, RECORDING, Recorder, ResolvedOffer, Service};
 use signal_hook::iterator::Signals;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Where NBD clients look for a server.
-pub(super) const USUAL: &str = "127.0.0.1:10809";
+/// The default address of NBD servers.
+pub(super) const DEFAULT_ADDRESS: &str = "127.0.0.1:10809";
 
-/// Where clients or orders come in.
+/// A socket of clients or orders.
 const SOCKET: Role = Role::new("the socket", "--unix PATH");
 
-/// Serves until a signal, or until the client at stdin has left.
+/// Serves until a signal, or until the client at stdin disconnects.
 pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     let known = look_up(arguments)?;
     let buffers = arguments.clients.buffers()?;
@@ -31,9 +30,9 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     let stop = Event::new().map_err(Failure::failed)?;
     let settings = Settings { tls, stop: Some(stop.clone()), ..Settings::default() };
     let listener = listener(arguments)?;
-    // At once: whoever sees where clients come in can give orders, which wait like the clients.
+    // Opened together with the clients' sockets: who sees those can give orders, which wait like clients.
     let orders = orders(arguments)?;
-    // Taken before anything is printed: nothing else may be written there.
+    // Taken before anything is printed: only the client may write to standard output.
     let client = if arguments.stdio { Some(listen::stdio()?) } else { None };
     let clock = Clock::new();
     let pace = arguments.drive.pace(|| transport_ns(clock)).map_err(Failure::failed)?;
@@ -64,35 +63,42 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     {
         output::say(format_args!("warning: cannot enable real-time scheduling (--rt): {error}"));
     }
-    // Whoever hears where may end it at once.
+    // Before the addresses are printed, since a signal may follow at once.
     stop_on_signals(&stop, &service)?;
-    tell(arguments, &known, &listener, &settings, pace, metrics.as_ref().map(http::Server::address));
+    print_addresses(
+        arguments,
+        &known,
+        &listener,
+        &settings,
+        pace,
+        metrics.as_ref().map(http::Server::address),
+    );
     let handle = service.handle().clone();
     let exports = service.exports().to_vec();
-    let say_ended = |peer: &str, ended: lowtide_host::nbd::Ended| {
-        if !ended.is_ordinary() {
-            output::say(format_args!("{peer} {ended}"));
-        }
-    };
     match client {
         Some(transport) => match negotiate(transport, &exports, &settings) {
             Ok((transport, agreed)) => handle.serve(transport, agreed),
             Err(ended) => {
-                say_ended("the client at stdin", ended);
+                report_end("the client at stdin", ended);
                 handle.stop();
             }
         },
-        None => listener.run(
-            &exports,
-            &settings,
-            |transport, agreed| handle.serve(transport, agreed),
-            say_ended,
-        )?,
+        None => {
+            let serve = |transport, agreed| handle.serve(transport, agreed);
+            listener.run(&exports, &settings, serve, report_end)?;
+        }
     }
     end(&known, service.wait())
 }
 
-/// The drives that are wanted, before anything is made.
+/// Reports a connection that did not end normally.
+pub(super) fn report_end(peer: &str, ended: Ended) {
+    if !ended.is_ordinary() {
+        output::say(format_args!("{peer} {ended}"));
+    }
+}
+
+/// Looks up the drives and checks their files, before anything is made.
 fn look_up(arguments: &ServeArguments) -> Result<Vec<ResolvedOffer>, Failure> {
     let several = arguments.devices.len() > 1;
     let mut all = Vec::<ResolvedOffer>::new();
@@ -106,20 +112,20 @@ fn look_up(arguments: &ServeArguments) -> Result<Vec<ResolvedOffer>, Failure> {
         let known = offer.look_up()?;
         if all.iter().any(|other| other.name == known.name) {
             let message = format!("two exports are called `{}`", known.name);
-            return Err(Failure::usage(message, "give one another name: NAME=DEVICE"));
+            return Err(Failure::usage(message, "rename one: NAME=DEVICE"));
         }
         all.push(known);
     }
     if several && arguments.record.is_some() {
         let help = "serve one drive, or begin with `lowtide drive record start SOCKET FILE --drive NAME`";
-        return Err(Failure::usage("`--record` beside several drives does not say which", help));
+        return Err(Failure::usage("`--record` records one drive, and several are served", help));
     }
-    for place in arguments.data.iter().filter(|place| *place != "memory") {
-        let (index, path) = whose(place, &all, several, "data")?;
+    for value in arguments.data.iter().filter(|value| *value != "memory") {
+        let (index, path) = drive_of(value, &all, several, "data")?;
         all[index].keep_data(Data::File(path));
     }
-    for place in &arguments.state {
-        let (index, path) = whose(place, &all, several, "state")?;
+    for value in &arguments.state {
+        let (index, path) = drive_of(value, &all, several, "state")?;
         all[index].keep_state(path);
     }
     let mut files = CommandFiles::default();
@@ -136,18 +142,23 @@ fn look_up(arguments: &ServeArguments) -> Result<Vec<ResolvedOffer>, Failure> {
     Ok(all)
 }
 
-/// Which drive `NAME=FILE` means, or `FILE` where there is one drive.
-fn whose(place: &str, all: &[ResolvedOffer], several: bool, key: &str) -> Result<(usize, PathBuf), Failure> {
-    let named = place.split_once('=').and_then(|(name, path)| {
+/// The index of the drive and the path in `NAME=FILE`, or in `FILE` if there is one drive.
+fn drive_of(
+    value: &str,
+    all: &[ResolvedOffer],
+    several: bool,
+    key: &str,
+) -> Result<(usize, PathBuf), Failure> {
+    let named = value.split_once('=').and_then(|(name, path)| {
         all.iter().position(|known| known.name == name).map(|index| (index, PathBuf::from(path)))
     });
     if !several {
-        return Ok(named.unwrap_or((0, PathBuf::from(place))));
+        return Ok(named.unwrap_or((0, PathBuf::from(value))));
     }
     named.ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|known| known.name.as_str()).collect();
         Failure::usage(
-            format!("`--{key} {place}` does not say which of several drives it is for"),
+            format!("`--{key} {value}` names none of the drives"),
             format!("write `--{key} NAME=FILE`; the names are {}", names.join(", ")),
         )
     })
@@ -166,36 +177,38 @@ fn listener(arguments: &ServeArguments) -> Result<Listener, Failure> {
     if arguments.stdio {
         return Ok(listener);
     }
-    let mut places = listener.activated()?;
+    let mut sockets = listener.activated()?;
     if let Some(path) = &arguments.unix {
         listener.unix(path)?;
-        places += 1;
+        sockets += 1;
     }
     if let Some(address) = &arguments.tcp {
         listener.tcp(address)?;
-        places += 1;
+        sockets += 1;
     }
-    if places == 0 {
-        listener.tcp(USUAL)?;
+    if sockets == 0 {
+        listener.tcp(DEFAULT_ADDRESS)?;
     }
     Ok(listener)
 }
 
-/// Where orders are taken.
+/// The control socket.
 fn orders(arguments: &ServeArguments) -> Result<Option<ControlSocket>, Failure> {
-    let beside = || arguments.unix.as_deref().map(super::control::beside);
-    let Some(path) = arguments.control.clone().or_else(beside) else { return Ok(None) };
-    let orders = ControlSocket::at(&path).map_err(|why| {
+    let default = || arguments.unix.as_deref().map(super::control::control_socket);
+    let Some(path) = arguments.control.clone().or_else(default) else {
+        return Ok(None);
+    };
+    let orders = ControlSocket::at(&path).map_err(|error| {
         Failure::usage(
-            format!("no orders can be taken at {}: {why}", path.display()),
-            "name another place with `--control PATH`",
+            format!("cannot take orders at {}: {error}", path.display()),
+            "name another path with `--control PATH`",
         )
     })?;
     Ok(Some(orders))
 }
 
-/// Says what is served where.
-fn tell(
+/// Prints the drives and the addresses.
+fn print_addresses(
     arguments: &ServeArguments,
     known: &[ResolvedOffer],
     listener: &Listener,
@@ -205,18 +218,13 @@ fn tell(
 ) {
     let tls = !matches!(settings.tls, Tls::Off);
     for drive in known {
-        output::say(format_args!(
-            "{}: {}, {}, {}",
-            drive.name,
-            drive.title,
-            drive.usable(),
-            drive.describe_cache()
-        ));
+        let (name, title) = (&drive.name, &drive.title);
+        output::say(format_args!("{name}: {title}, {}, {}", drive.usable(), drive.describe_cache()));
     }
     match pace {
-        Pace::NoDelay => output::say("answers come at once"),
+        Pace::NoDelay => output::say("requests complete at once"),
         Pace::RealTime { transport_ns } => output::say(format_args!(
-            "answers come when the model says so; {:.0} us of the way there and back are taken off",
+            "requests complete at the model's times, less {:.0} us for their transport",
             transport_ns as f64 / 1e3
         )),
     }
@@ -226,7 +234,7 @@ fn tell(
             None => output::say(format_args!("serving at {address:?}")),
         }
     }
-    // The path of a unix socket that lowtide made stands for the socket of orders beside it.
+    // The verbs of `drive` also accept the unix socket's path.
     if let Some(path) = arguments.control.as_ref().or(arguments.unix.as_ref()) {
         output::say(format_args!("counters: lowtide drive stat {}", path.display()));
     }
@@ -250,16 +258,15 @@ fn stop_on_signals(stop: &Event, service: &Service<LiveDrive>) -> Result<(), Fai
                     handle.stop();
                     first = Some(Instant::now());
                 }
-                // Some programs signal a process and its group.
                 Some(first) if Instant::elapsed(&first) < ONCE || !AGAIN.contains(&signal) => {}
                 Some(_) => {
-                    output::say("given up: what was to be kept of the drives is not written");
+                    output::say("ended at once: the state of the drives is not written");
                     std::process::exit(i32::from(INTERRUPTED));
                 }
             }
         }
     });
-    // An order to shut down ends the loop; clients are then no longer waited for either.
+    // An order to shut down ends the loop. Then the listener ends, too.
     std::thread::spawn(move || {
         ends.ended();
         stopped.set();
@@ -267,15 +274,15 @@ fn stop_on_signals(stop: &Event, service: &Service<LiveDrive>) -> Result<(), Fai
     Ok(())
 }
 
-/// Closes drives in order, and says what should be known of how they were served.
+/// Closes drives, and reports errors and the lateness of answers.
 pub(super) fn end(known: &[ResolvedOffer], drives: Vec<LiveDrive>) -> Result<u8, Failure> {
     let mut code = 0;
     for (known, mut drive) in known.iter().zip(drives) {
         if let Some(recorder) = drive.record(None)
             && let Err(error) = recorder.finish()
         {
-            output::say(format_args!("error: the recording of {} is not whole: {error}", drive.name()));
-            code = crate::failure::FAILED;
+            output::say(format_args!("error: the recording of {} is incomplete: {error}", drive.name()));
+            code = FAILED;
         }
         let stat = drive.stat(0);
         if let Some(late) = stat.lateness.filter(|late| late.count > 0) {
@@ -288,8 +295,8 @@ pub(super) fn end(known: &[ResolvedOffer], drives: Vec<LiveDrive>) -> Result<u8,
             output::say(format_args!("warning: {}: {warning}", stat.name));
         }
         if let Err(error) = known.close(drive) {
-            output::say(format_args!("error: {} did not close in order: {error}", known.name));
-            code = crate::failure::FAILED;
+            output::say(format_args!("error: {} did not close cleanly: {error}", known.name));
+            code = FAILED;
         }
     }
     Ok(code)

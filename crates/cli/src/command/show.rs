@@ -1,13 +1,12 @@
-//! `lowtide store show`: the campaigns of a store, or the answer of one.
+//! `lowtide store show`: lists the campaigns of a store, or prints the report of one.
 
 use super::stored_report;
-use crate::args::{Format, ShowArguments};
+use crate::args::ShowArguments;
 use crate::failure::Failure;
 use crate::output;
-use lowtide_files::table;
-use lowtide_lab::store::Store;
+use lowtide_lab::store::{Listed, Store};
 
-/// Lists campaigns, or prints the report of the one that is named.
+/// Lists campaigns, or prints the report of a named one.
 pub fn run(arguments: &ShowArguments) -> Result<u8, Failure> {
     if arguments.campaign.campaign.is_some() {
         let (report, code) = stored_report(&arguments.campaign)?;
@@ -27,23 +26,13 @@ pub fn run(arguments: &ShowArguments) -> Result<u8, Failure> {
             vec![campaign.id.to_string(), campaign.name.clone(), campaign.target.clone(), begun, cells]
         })
         .collect();
-    output::print(&match arguments.format {
-        Format::Table => table::plain(&head, &rows, output::columns()),
-        Format::Csv => table::csv(&head, &rows),
-        Format::Markdown => table::markdown(&head, &rows),
-        Format::Json => {
-            let all: Vec<_> = listed
-                .iter()
-                .map(|campaign| {
-                    serde_json::json!({
-                        "campaign": campaign.id, "experiment": campaign.name, "target": campaign.target,
-                        "started_at": campaign.started_at, "cells_done": campaign.done,
-                        "cells_predicted": campaign.spared, "cells": campaign.cells,
-                    })
-                })
-                .collect();
-            format!("{:#}\n", serde_json::Value::Array(all))
-        }
-    })?;
+    let json = |campaign: &Listed| {
+        serde_json::json!({
+            "campaign": campaign.id, "experiment": campaign.name, "target": campaign.target,
+            "started_at": campaign.started_at, "cells_done": campaign.done,
+            "cells_predicted": campaign.spared, "cells": campaign.cells,
+        })
+    };
+    output::print_table(&head, &rows, arguments.format, || listed.iter().map(json).collect())?;
     Ok(0)
 }

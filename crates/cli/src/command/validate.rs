@@ -1,11 +1,11 @@
-//! `lowtide validate`: the published studies on the models, number by number.
+//! `lowtide validate`: compares the models with published measurements, number by number.
 //!
-//! The raw numbers live in a temporary directory, removed at the end, unless the user names one to keep.
+//! The stores are in a temporary directory, or in the directory of `--keep`.
 
 use crate::args::{Format, ValidateArguments};
 use crate::failure::{FAILED, Failure, INTERRUPTED, REGRESSION};
 use crate::output::REPORT;
-use crate::progress::Shown;
+use crate::progress::Bars;
 use crate::{interrupt, output};
 use lowtide_core::Seed;
 use lowtide_files::catalogue::Published;
@@ -13,14 +13,13 @@ use lowtide_files::output::{CommandFiles, Output, OutputFolder, Role};
 use lowtide_lab::experiment::NotCompared;
 use lowtide_studies::validate::{Choice, Study, Summary, choose, excused, report};
 use serde_json::json;
-use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// Every raw number, in a store for each experiment.
+/// The directory of the stores.
 const STORES: Role = Role::new("stores", "--keep DIR");
 
-/// Runs the studies and says how near the models come.
+/// Runs the studies, and prints the deviations of the models.
 pub fn run(arguments: &ValidateArguments) -> Result<u8, Failure> {
     let began = Instant::now();
     let seed = Seed::new(arguments.seed);
@@ -28,34 +27,38 @@ pub fn run(arguments: &ValidateArguments) -> Result<u8, Failure> {
         choose(&arguments.studies, seed, arguments.scale, arguments.real_servers)?;
     if !left_out.is_empty() {
         let names: Vec<&str> = left_out.iter().map(|one| one.name.as_str()).collect();
-        output::say(format_args!("left out without `--real-servers`: {}", names.join(", ")));
+        output::say(format_args!("omitted without `--real-servers`: {}", names.join(", ")));
     }
     for one in chosen.iter().filter(|one| !one.plan.target.is_simulated()) {
         let longest = one.plan.longest().of_all();
         let takes = longest.map_or(String::new(), |longest| format!(", at most {longest} of load"));
-        output::say(format_args!(
-            "{}: real servers, in wall time: {} cells{takes}",
-            one.name,
-            one.plan.cells.len()
-        ));
+        let (name, cells) = (&one.name, one.plan.cells.len());
+        output::say(format_args!("{name}: real servers, in wall time: {cells} cells{takes}"));
     }
-    let directory = Directory::new(arguments.keep.as_deref())?;
+    // Without `--keep`, the stores are removed at the end.
+    let temporary = match &arguments.keep {
+        Some(_) => None,
+        None => Some(temporary_directory()?),
+    };
+    let path = arguments.keep.as_deref().or(temporary.as_ref().map(TempDir::path));
+    let folder = OutputFolder::new(STORES, path.expect("one of the two"), &CommandFiles::default())?;
+    let store = |name: &str| folder.path().join(format!("{name}.db"));
     let mut files = CommandFiles::default();
-    chosen.iter().for_each(|one| files.add_store(directory.store(&one.name)));
+    chosen.iter().for_each(|one| files.add_store(store(&one.name)));
     let page = arguments.report.as_deref().map(|path| Output::file(REPORT, path, &files)).transpose()?;
-    if let Some(taken) = chosen.iter().map(|one| directory.store(&one.name)).find(|path| path.exists()) {
+    if let Some(existing) = chosen.iter().map(|one| store(&one.name)).find(|path| path.exists()) {
         return Err(Failure::usage(
-            format!("{} is there already", taken.display()),
+            format!("{} exists already", existing.display()),
             "name an empty directory with `--keep DIR`",
         ));
     }
-    directory.make()?;
+    folder.make()?;
     let cells = chosen.iter().map(|one| one.plan.cells.len()).sum();
-    let shown = Shown::new(cells);
+    let bars = Bars::new(cells);
     let flag = interrupt::flag();
     let started_at = jiff::Timestamp::now().to_string();
-    let studies = lowtide_studies::validate::run(&chosen, directory.path(), &started_at, &flag, &shown);
-    shown.finish();
+    let studies = lowtide_studies::validate::run(&chosen, folder.path(), &started_at, &flag, &bars);
+    drop(bars);
     let studies = studies?;
     if studies.iter().any(|study| study.interrupted) {
         output::say("interrupted");
@@ -81,7 +84,7 @@ pub fn run(arguments: &ValidateArguments) -> Result<u8, Failure> {
     Ok(if arguments.require && summary.claims_failed_unexplained > 0 { REGRESSION } else { 0 })
 }
 
-/// A JSON object for each number, each claim and each number that is not compared, and the summary last.
+/// One JSON object per line: numbers and claims by study, numbers that are not compared, and the summary.
 fn lines(studies: &[Study], excuses: &[NotCompared], summary: &Summary, wall_s: f64) -> String {
     let mut lines: Vec<serde_json::Value> = Vec::new();
     for study in studies {
@@ -117,7 +120,7 @@ fn lines(studies: &[Study], excuses: &[NotCompared], summary: &Summary, wall_s: 
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Every number as a row of CSV.
+/// The numbers as CSV.
 fn numbers(studies: &[Study]) -> String {
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let mut text =
@@ -145,37 +148,7 @@ fn numbers(studies: &[Study]) -> String {
     text
 }
 
-/// Where the stores are; removed with them unless the user wants to keep it.
-enum Directory {
-    Kept(OutputFolder),
-    Temporary(TempDir),
-}
-
-impl Directory {
-    fn new(keep: Option<&Path>) -> Result<Directory, Failure> {
-        if let Some(path) = keep {
-            return Ok(Directory::Kept(OutputFolder::new(STORES, path, &CommandFiles::default())?));
-        }
-        let made = tempfile::Builder::new().prefix("lowtide-validate-").tempdir();
-        made.map(Directory::Temporary).map_err(|error| Failure::writing(&std::env::temp_dir(), &error))
-    }
-
-    /// Makes it where it is not there.
-    fn make(&self) -> Result<(), Failure> {
-        match self {
-            Directory::Kept(folder) => Ok(folder.make()?),
-            Directory::Temporary(_) => Ok(()),
-        }
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            Directory::Kept(folder) => folder.path(),
-            Directory::Temporary(folder) => folder.path(),
-        }
-    }
-
-    fn store(&self, name: &str) -> PathBuf {
-        self.path().join(format!("{name}.db"))
-    }
+fn temporary_directory() -> Result<TempDir, Failure> {
+    let made = tempfile::Builder::new().prefix("lowtide-validate-").tempdir();
+    made.map_err(|error| Failure::writing(&std::env::temp_dir(), &error))
 }

@@ -1,14 +1,13 @@
-//! The live view as it is laid out on 80 columns and 24 lines or more.
+//! Layout of the live view on at least 80 columns and 24 lines.
 //!
 //! ```text
-//! title, cells done, time left
-//! the running cell, and its verdict so far
+//! title, cells done, remaining time
+//! the running cell, and its preliminary verdict
 //! throughput                      | latency
 //! cells that ended
 //! ```
 //!
-//! A pure function of [`State`]. If several cells run at the same time, the first is drawn and the others are
-//! counted.
+//! A pure function of [`State`]. If several cells run at the same time, the first is drawn and the others are counted.
 
 use super::SMALLEST;
 use super::state::{Running, State, words};
@@ -22,11 +21,11 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Axis, Block, Borders, Chart, Dataset, Gauge, GraphType, Paragraph, Wrap};
 use std::time::Duration;
 
-/// Draws everything.
+/// Draws the view.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
     let area = frame.area();
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-        let text = format!("lowtide runs; this terminal is smaller than {}×{}", SMALLEST.0, SMALLEST.1);
+        let text = format!("lowtide is running; this terminal is smaller than {}×{}", SMALLEST.0, SMALLEST.1);
         frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
         return;
     }
@@ -41,7 +40,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
     .areas(area);
     let bold = Style::default().add_modifier(Modifier::BOLD);
     frame.render_widget(Line::from(Span::styled(plain(&format!("lowtide: {}", state.title)), bold)), head);
-    frame.render_widget(whole(state), gauge);
+    frame.render_widget(overall(state), gauge);
     frame.render_widget(running(state), cell);
     if let Some(first) = state.running.first() {
         let [left, right] = Layout::horizontal([Constraint::Ratio(1, 2); 2]).areas(charts);
@@ -55,12 +54,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
     }
     frame.render_widget(list(state, ended), ended);
     let note = state.notes.last().map(|note| format!("; {}", plain(note))).unwrap_or_default();
-    let last = format!("Ctrl-C stops cleanly{note}");
-    frame.render_widget(Line::from(last).style(Style::default().add_modifier(Modifier::DIM)), foot);
+    let text = format!("Ctrl-C stops cleanly{note}");
+    frame.render_widget(Line::from(text).style(Style::default().add_modifier(Modifier::DIM)), foot);
 }
 
-/// Everything that is done, and the time left.
-fn whole(state: &State) -> Gauge<'static> {
+/// Progress of the campaign, and the remaining time.
+fn overall(state: &State) -> Gauge<'static> {
     let (share, elapsed) = (state.share(), state.began.elapsed());
     let left = match share {
         share if share > 0.005 => span(elapsed.mul_f64((1.0 - share) / share)),
@@ -76,9 +75,11 @@ fn whole(state: &State) -> Gauge<'static> {
     Gauge::default().ratio(share).label(label).gauge_style(Style::default().fg(Color::Blue).bg(Color::Black))
 }
 
-/// The cell that is drawn.
+/// The first running cell.
 fn running(state: &State) -> Paragraph<'static> {
-    let Some(first) = state.running.first() else { return Paragraph::new("between two cells") };
+    let Some(first) = state.running.first() else {
+        return Paragraph::new("between two cells");
+    };
     let doing = match first.stage {
         Stage::Prepare => format!("preparing, {:.0} %", first.share * 100.0),
         Stage::Replay => format!("repeating to restore the drive's history, {:.0} %", first.share * 100.0),
@@ -120,7 +121,7 @@ fn line(frame: &mut Frame<'_>, area: Rect, title: &str, points: &[(f64, f64)], c
     frame.render_widget(chart, area);
 }
 
-/// The cells that ended last.
+/// The last cells that ended.
 fn list(state: &State, area: Rect) -> Paragraph<'static> {
     let room = usize::from(area.height.saturating_sub(1));
     let skip = state.ended.len().saturating_sub(room);
@@ -133,7 +134,7 @@ fn list(state: &State, area: Rect) -> Paragraph<'static> {
     Paragraph::new(lines).block(Block::default().borders(Borders::TOP).title("ended"))
 }
 
-/// Names from files must not steer the terminal.
+/// Removes control characters: names from files must not control the terminal.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -175,11 +176,8 @@ mod tests {
         Row {
             start_ns: second * 1_000_000_000,
             end_ns: (second + 1) * 1_000_000_000,
-            reads: 0,
-            read_bytes: 0,
             writes: mib,
             write_bytes: mib << 20,
-            read: Percentiles::default(),
             write: Percentiles { p99_ns: 3_000_000, ..Percentiles::default() },
             ..Row::default()
         }
@@ -194,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn eighty_by_twenty_four_shows_it_all() {
+    fn the_view_fits_eighty_by_twenty_four() {
         let cells = cells();
         let mut state = State::new("t, device:intel-320-160gb", 3);
         let estimate = Estimate { mean: 40.0, half_width: 0.4, from_ns: 0, to_ns: 1, batches: 20 };
@@ -203,12 +201,8 @@ mod tests {
         state.ended(&cells[0], None);
         state.ended(&cells[1], Some("the drive\u{1b}[2J left"));
         for second in 0..2000 {
-            state.cell(
-                &cells[2],
-                Stage::Measure,
-                second as f64 / 4000.0,
-                Some(&row(second, 50 + second % 9)),
-            );
+            let row = row(second, 50 + second % 9);
+            state.cell(&cells[2], Stage::Measure, second as f64 / 4000.0, Some(&row));
         }
         assert!(state.running[0].levels.len() <= 400, "a long line is thinned out");
         let reason = "still in the honeymoon".to_owned();
@@ -227,15 +221,12 @@ mod tests {
         ] {
             assert!(text.contains(wanted), "`{wanted}` is not in:\n{text}");
         }
-        assert!(
-            text.contains('⠒') || text.contains('⠉') || text.contains('⣀') || text.contains('⠤'),
-            "{text}"
-        );
+        assert!(text.contains(['⠒', '⠉', '⣀', '⠤']), "{text}");
         assert!(!text.contains('\u{1b}'));
     }
 
     #[test]
-    fn a_small_terminal_says_so_and_a_large_one_is_filled() {
+    fn a_small_terminal_gets_a_message_and_a_large_one_is_filled() {
         let state = State::new("t", 1);
         assert!(screen(&state, 60, 10).join("").contains("smaller than 80×24"));
         assert!(screen(&state, 200, 60)[59].starts_with("Ctrl-C"));

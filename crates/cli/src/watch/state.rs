@@ -1,48 +1,46 @@
-//! What the live view knows: the cells that run, those that ended, and what was said meanwhile.
-//!
-//! Not here: drawing, and the terminal.
+//! State of the live view: running cells, results of ended cells, and notes. `draw` draws it.
 
+use crate::progress::share_of_cell;
 use lowtide_lab::campaign::Stage;
 use lowtide_lab::plan::PlannedCell;
 use lowtide_record::analysis::Verdict;
 use lowtide_record::{Quantity, Row};
 use std::time::{Duration, Instant};
 
-/// Points of a line at most; then every other one goes.
+/// Maximum number of points of a line; beyond it, every other point is removed.
 const MOST_POINTS: usize = 400;
-/// How often a running cell is judged; its series may be long.
+/// Interval between verdicts on a running cell, which cost time for long series.
 const JUDGE_EVERY: Duration = Duration::from_secs(1);
-/// Preparing counts for this share of a cell.
-const PREPARE: f64 = 0.1;
 
-/// Everything that is drawn.
+/// The contents of the view.
 #[derive(Clone)]
 pub(super) struct State {
     pub title: String,
     pub cells: usize,
     pub began: Instant,
     pub running: Vec<Running>,
-    /// The cells that ended, in that order: what each is called, and its answer or failure.
+    /// Ended cells in order: label, and result or failure.
     pub ended: Vec<(String, String)>,
     pub notes: Vec<String>,
 }
 
-/// A cell that runs.
+/// A running cell.
 #[derive(Clone)]
 pub(super) struct Running {
     index: u32,
     pub label: String,
     pub stage: Stage,
     pub share: f64,
-    /// What its levels are rates of, as far as is known yet.
+    /// The quantity of its levels; the default until the first row.
     pub quantity: Quantity,
-    /// Seconds of the measurement, and the level.
+    /// Time in seconds, and the level.
     pub levels: Vec<(f64, f64)>,
-    /// Seconds of the measurement, and the 99th percentile of latency in milliseconds: of reads or writes, whichever
-    /// took longer; of a database, of New-Order.
+    /// Time in seconds, and the 99th percentile of latency in milliseconds: of reads or writes, whichever is longer;
+    /// for a database, of New-Order.
     pub latency: Vec<(f64, f64)>,
-    /// Rows to pass over between two points.
+    /// Rows for each point.
     stride: u32,
+    /// Rows since the last point.
     passed: u32,
     pub verdict: Option<Verdict>,
     judged: Instant,
@@ -54,10 +52,10 @@ impl State {
         State { title: title.to_owned(), cells, began: Instant::now(), running, ended, notes }
     }
 
-    /// The share of everything that is done, 0 to 1.
+    /// The share of the campaign that is done, 0 to 1.
     pub fn share(&self) -> f64 {
-        let parts: f64 = self.running.iter().map(Running::whole_share).sum();
-        ((self.ended.len() as f64 + parts) / self.cells.max(1) as f64).min(1.0)
+        let running: f64 = self.running.iter().map(|it| share_of_cell(it.stage, it.share)).sum();
+        ((self.ended.len() as f64 + running) / self.cells.max(1) as f64).min(1.0)
     }
 
     pub fn cell(&mut self, cell: &PlannedCell, stage: Stage, share: f64, last: Option<&Row>) {
@@ -75,9 +73,9 @@ impl State {
         }
     }
 
-    /// Whether it is time to judge the cell.
-    pub fn wants_verdict(&mut self, cell: &PlannedCell) -> bool {
-        let running = self.running.iter_mut().find(|it| it.index == cell.index);
+    /// Whether it is time for another verdict on the cell.
+    pub fn wants_verdict(&self, cell: &PlannedCell) -> bool {
+        let running = self.running.iter().find(|it| it.index == cell.index);
         running.is_some_and(|it| it.judged.elapsed() >= JUDGE_EVERY)
     }
 
@@ -98,17 +96,17 @@ impl State {
         self.ended.push((cell.label(), answer));
     }
 
-    /// So many cells will not be measured.
-    pub fn spared(&mut self, cells: usize) {
+    /// Removes cells that will not be measured.
+    pub fn skip(&mut self, cells: usize) {
         self.cells -= cells.min(self.cells);
     }
 
-    /// Something the user should know once the terminal is theirs again.
+    /// Keeps a note to print after the terminal is restored.
     pub fn note(&mut self, text: &str) {
         self.notes.push(text.to_owned());
     }
 
-    /// What was said while nobody could read it on the terminal.
+    /// Removes and returns all notes.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
@@ -131,14 +129,7 @@ impl Running {
         }
     }
 
-    fn whole_share(&self) -> f64 {
-        match self.stage {
-            Stage::Prepare => self.share * PREPARE,
-            Stage::Measure | Stage::Replay => PREPARE + self.share * (1.0 - PREPARE),
-        }
-    }
-
-    /// What it came to, in a few words.
+    /// A summary of the result.
     fn answer(&self) -> String {
         match (&self.verdict, self.levels.last()) {
             (Some(verdict @ Verdict::Steady(_)), _) => words(verdict, self.quantity),
@@ -174,7 +165,7 @@ impl Running {
     }
 }
 
-/// A verdict in a few words.
+/// A summary of a verdict.
 pub(super) fn words(verdict: &Verdict, quantity: Quantity) -> String {
     match verdict {
         Verdict::Steady(it) => quantity.settled(it.mean, it.half_width),

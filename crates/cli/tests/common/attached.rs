@@ -1,9 +1,9 @@
-//! Drives and log disks that a test attaches: a name that no other has, and nothing left of it when the test ends.
+//! Drives and log disks that a test attaches: each has a unique name, and is detached when the test ends.
 
 // Every test file is a program of its own and uses a part of this.
 #![allow(dead_code)]
 
-use crate::common::Lab;
+use crate::common::{Lab, json};
 use crate::loopback::skipped;
 use std::fs::OpenOptions;
 use std::path::PathBuf;
@@ -11,13 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Whether drives can be attached here; says so where they cannot.
-pub fn can_attach() -> bool {
-    let opens = |node: &&str| OpenOptions::new().read(true).write(true).open(node).is_ok();
-    if let Some(node) = ["/dev/fuse", "/dev/loop-control"].iter().find(|node| !opens(node)) {
-        skipped(&format!("{node} cannot be opened"));
-        return false;
-    }
+/// Whether filesystems can be mounted here; reports a skipped test if not.
+pub fn can_mount() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
         skipped("mounting needs root");
@@ -25,25 +20,34 @@ pub fn can_attach() -> bool {
     root
 }
 
-/// A name, and whatever is attached by it, until this is dropped.
+/// Whether drives can be attached here; reports a skipped test if not.
+pub fn can_attach() -> bool {
+    let opens = |node: &&str| OpenOptions::new().read(true).write(true).open(node).is_ok();
+    if let Some(node) = ["/dev/fuse", "/dev/loop-control"].iter().find(|node| !opens(node)) {
+        skipped(&format!("{node} cannot be opened"));
+        return false;
+    }
+    can_mount()
+}
+
+/// A name of a drive or log disk; what is attached under it is detached when this is dropped.
 pub struct Attached<'a> {
     lab: &'a Lab,
     pub name: String,
 }
 
 impl<'a> Attached<'a> {
-    /// A name that begins with `kind`; nothing is attached yet.
+    /// A unique name that begins with `kind`; nothing is attached yet.
     pub fn new(lab: &'a Lab, kind: &str) -> Attached<'a> {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         Attached { lab, name: format!("{kind}-{}-{number}-test", std::process::id()) }
     }
 
-    /// What `lowtide drive attach --list` says of it.
+    /// The line of `lowtide drive attach --list` about it.
     pub fn listed(&self) -> serde_json::Value {
-        let list = self.lab.ok(&["drive", "attach", "--list", "--format", "json"]);
+        let list = self.lab.ok("drive attach --list --format json");
         let of_it = |line: &&str| line.contains(&format!("\"{}\"", self.name));
-        let line = list.lines().find(of_it).unwrap_or_else(|| panic!("{} is not in {list}", self.name));
-        serde_json::from_str(line).expect("JSON")
+        json(list.lines().find(of_it).unwrap_or_else(|| panic!("{} is not in {list}", self.name)))
     }
 
     /// Its block device.
@@ -57,7 +61,7 @@ impl<'a> Attached<'a> {
         rustix::process::Pid::from_raw(number as i32).expect("above 0")
     }
 
-    /// Where a file of it is.
+    /// Its run directory plus `ending`.
     pub fn path(&self, ending: &str) -> PathBuf {
         PathBuf::from(format!("/run/lowtide/attached/{}{ending}", self.name))
     }
@@ -66,7 +70,7 @@ impl<'a> Attached<'a> {
 impl Drop for Attached<'_> {
     fn drop(&mut self) {
         if self.path(".journal").exists() {
-            let _ = self.lab.run(&["drive", "detach", &self.name, "--force"]);
+            let _ = self.lab.run(&format!("drive detach {} --force", self.name));
         }
     }
 }

@@ -1,6 +1,4 @@
-//! Changed stores: by SQL statements, so that SQLite still reads them, or in their bytes, so that it may not.
-//!
-//! Not here: how stores are read.
+//! Mutations of stores: by SQL statements, after which SQLite still reads them, or of their bytes.
 
 use super::mutate::{Random, edge};
 use rusqlite::Connection;
@@ -63,28 +61,9 @@ fn value(column: &str, random: &mut Random) -> String {
         3 => format!("substr(\"{column}\", 1, length(\"{column}\") / 2)"),
         4 => quoted(&edge(random)),
         _ => {
-            let numbers = [
-                "0",
-                "1",
-                "-1",
-                "2",
-                "9223372036854775807",
-                "-9223372036854775808",
-                "1e300",
-                "-1e300",
-                "9e999",
-                "0.5",
-                "4294967296",
-                "1e-300",
-                "'done'",
-                "'pending'",
-                "'{}'",
-                "'[]'",
-                "'null'",
-                "'0'",
-                "'18446744073709551615'",
-            ];
-            random.pick(&numbers).to_owned()
+            let values = "0 1 -1 2 9223372036854775807 -9223372036854775808 1e300 -1e300 9e999 0.5 4294967296 \
+                          1e-300 'done' 'pending' '{}' '[]' 'null' '0' '18446744073709551615'";
+            random.pick(&values.split(' ').collect::<Vec<_>>()).to_owned()
         }
     }
 }

@@ -1,11 +1,9 @@
-//! The code that files from elsewhere go through, without the command line: one function for each kind of
-//! input.
+//! Entry points for untrusted files, without the command line: one function for each kind of input.
 //!
-//! Each function reads the input to its end or refuses it with a message; it never panics, runs on or takes
-//! much memory. The tests here and the fuzzers in `fuzz/` call the same functions. Not here: inputs over
-//! networks (`fuzz/`).
+//! Each function accepts the input or refuses it with a message. The tests here and the fuzzers in `fuzz/` call the
+//! same functions. `fuzz/` also has inputs over networks.
 
-// Each fuzzer uses one of these.
+// Each fuzzer uses one of the functions.
 #![allow(dead_code)]
 
 use lowtide_core::{BlockDevice, Bytes, Request, Seed, VirtualTime};
@@ -24,20 +22,25 @@ use std::sync::atomic::AtomicBool;
 /// The outcome for an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was read to its end.
     Accepted,
-    /// It was refused, with a message.
+    /// Refused with a message.
     Refused,
 }
 
 use Outcome::{Accepted, Refused};
 
-/// Most map entries of a device that is built.
+/// Maximum number of map entries of a device that is built.
 const MOST_ENTRIES: u64 = 2 << 20;
 
 /// Checks that a refusal has a message.
 fn refused(error: impl Into<Failure>) -> Outcome {
-    assert!(!error.into().text().trim().is_empty(), "a refusal without words");
+    assert!(!error.into().text().trim().is_empty(), "a refusal without a message");
+    Refused
+}
+
+/// Checks that a refusal that is no [`Failure`] has a message.
+fn refused_by(error: impl std::fmt::Display) -> Outcome {
+    assert!(!error.to_string().is_empty(), "a refusal without a message");
     Refused
 }
 
@@ -45,7 +48,7 @@ fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-/// An experiment with overrides: plans, prints and stores it.
+/// Plans an experiment with overrides, and formats it.
 pub fn experiment(bytes: &[u8], set: &[String]) -> Outcome {
     let Some(text) = text(bytes) else { return Refused };
     let source = Source::Text { name: "fuzz".to_owned(), text: text.to_owned() };
@@ -61,7 +64,7 @@ pub fn experiment(bytes: &[u8], set: &[String]) -> Outcome {
     }
 }
 
-/// A device file: checks it, scales it and, if it is small, builds the device and sends it requests.
+/// Checks and scales a device file and, if the device is small enough, builds it and sends it requests.
 pub fn device(bytes: &[u8]) -> Outcome {
     let Some(text) = text(bytes) else { return Refused };
     let source = Source::Text { name: "fuzz".to_owned(), text: text.to_owned() };
@@ -112,7 +115,7 @@ fn serve(spec: &DeviceSpec) {
     let _ = device.counters();
 }
 
-/// A table of levels with the options of `fit`.
+/// Fits a table of levels with the options of `fit`.
 pub fn fitted(bytes: &[u8], options: &Options) -> Outcome {
     let Some(text) = text(bytes) else { return Refused };
     let size = |text: &Option<String>| text.as_ref().map(|text| text.parse::<Bytes>()).transpose();
@@ -121,32 +124,26 @@ pub fn fitted(bytes: &[u8], options: &Options) -> Outcome {
     else {
         return Refused;
     };
-    let predict: Result<Vec<Bytes>, _> = options.predict.iter().map(|text| text.parse::<Bytes>()).collect();
+    let predict: Result<Vec<Bytes>, _> = options.predict.iter().map(|text| text.parse()).collect();
     let Ok(predict) = predict else { return Refused };
-    let fixed = match Fixed::parse(&options.fix) {
-        Ok(fixed) => fixed,
-        Err(error) => return refused(error),
+    let fit = || -> Result<_, Failure> {
+        let question = Question {
+            name: "fuzz".to_owned(),
+            like: options.like.as_deref().map(Like::read).transpose()?,
+            capacity,
+            block,
+            threads: options.threads,
+            fixed: Fixed::parse(&options.fix)?,
+            predict,
+            seed: Seed::new(1),
+            budget: options.budget,
+        };
+        let measured = fit::of_csv(Path::new("fuzz.csv"), text, &question, data)?;
+        let fitted = fit::fit(&measured, &question, &AtomicBool::new(false));
+        assert!(!matches!(fitted, Err(fit::FitError::Interrupted)), "an interruption without a signal");
+        Ok(fitted?)
     };
-    let like = match options.like.as_deref().map(Like::read).transpose() {
-        Ok(like) => like,
-        Err(error) => return refused(error),
-    };
-    let question = Question {
-        name: "fuzz".to_owned(),
-        like,
-        capacity,
-        block,
-        threads: options.threads,
-        fixed,
-        predict,
-        seed: Seed::new(1),
-        budget: options.budget,
-    };
-    let measured = match fit::of_csv(Path::new("fuzz.csv"), text, &question, data) {
-        Ok(measured) => measured,
-        Err(error) => return refused(error),
-    };
-    match fit::fit(&measured, &question, &AtomicBool::new(false)) {
+    match fit() {
         Ok(fitted) => {
             let _ = (fit::table(&fitted, 100), fit::json(&fitted));
             let device = lowtide_files::device::parse(&fitted.device);
@@ -154,33 +151,24 @@ pub fn fitted(bytes: &[u8], options: &Options) -> Outcome {
                 .unwrap_or_else(|error| panic!("the device file cannot be read: {error}\n{}", fitted.device));
             Accepted
         }
-        Err(fit::FitError::Interrupted) => panic!("nobody interrupted it"),
-        Err(error) => refused(error),
+        Err(failure) => refused(failure),
     }
 }
 
-/// The options of `fit`, as they are typed.
+/// The options of `fit` of the same names, as they are typed.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// `--capacity`.
     pub capacity: Option<String>,
-    /// `--block`.
     pub block: Option<String>,
-    /// `--data`.
     pub data: Option<String>,
-    /// `--like`.
     pub like: Option<String>,
-    /// `--threads`.
     pub threads: Option<u32>,
-    /// `--predict`.
     pub predict: Vec<String>,
-    /// `--fix`.
     pub fix: Vec<String>,
-    /// `--budget`.
     pub budget: u64,
 }
 
-/// A list of prices, in CSV or TOML.
+/// Parses a list of prices, in CSV or TOML.
 pub fn prices(bytes: &[u8], is_toml: bool) -> Outcome {
     let Some(text) = text(bytes) else { return Refused };
     match Prices::parse(if is_toml { "p.toml" } else { "p.csv" }, text) {
@@ -190,29 +178,25 @@ pub fn prices(bytes: &[u8], is_toml: bool) -> Outcome {
             let _ = prices.nearest("intel-320-160gb");
             Accepted
         }
-        Err(error) => {
-            assert!(!error.to_string().is_empty(), "a refusal without words");
-            Refused
-        }
+        Err(error) => refused_by(error),
     }
 }
 
-/// The output of fio, as a campaign in a store of its own.
+/// Imports the output of fio as a campaign of a new store.
 pub fn imported(path: &Path, into: &Path) -> Outcome {
     let options =
         import::Options { command: "lowtide store import".to_owned(), ..import::Options::default() };
-    let imported = match import::import(&[path.to_owned()], &options) {
-        Ok(imported) => imported,
-        Err(error) => return refused(error),
+    let import = || -> Result<_, Failure> {
+        let imported = import::import(&[path.to_owned()], &options)?;
+        Ok(Store::open(into)?.add(imported)?)
     };
-    let added = Store::open(into).and_then(|mut store| store.add(imported));
-    match added {
+    match import() {
         Ok(_) => stored(into),
-        Err(error) => refused(error),
+        Err(failure) => refused(failure),
     }
 }
 
-/// A trace.
+/// Parses a trace.
 pub fn traced(bytes: &[u8]) -> Outcome {
     match trace::parse(bytes) {
         Ok(trace) => {
@@ -220,21 +204,15 @@ pub fn traced(bytes: &[u8]) -> Outcome {
             let _ = trace.on(Bytes::mib(64), true);
             Accepted
         }
-        Err(error) => {
-            assert!(!error.to_string().is_empty(), "a refusal without words");
-            Refused
-        }
+        Err(error) => refused_by(error),
     }
 }
 
-/// A store: makes every report and export of every campaign.
+/// Makes every report and export of every campaign of a store.
 pub fn stored(path: &Path) -> Outcome {
-    let store = match Store::open_existing(path) {
-        Ok(store) => store,
-        Err(error) => return refused(error),
-    };
-    let listed = match store.campaigns() {
-        Ok(listed) => listed,
+    let opened = Store::open_existing(path).and_then(|store| Ok((store.campaigns()?, store)));
+    let (listed, store) = match opened {
+        Ok(opened) => opened,
         Err(error) => return refused(error),
     };
     let mut outcome = Accepted;
@@ -261,7 +239,7 @@ pub fn stored(path: &Path) -> Outcome {
     outcome
 }
 
-/// Parts of a campaign: joins them.
+/// Merges parts of a campaign.
 pub fn merged(parts: &[PathBuf], into: &Path) -> Outcome {
     match store::merge(parts, into) {
         Ok(_) => stored(into),

@@ -1,7 +1,7 @@
-//! The kinds of input: good samples of each, a case made from them, how a case runs in this process, and the
-//! arguments for the command.
+//! The kinds of input: valid samples, cases made from them, the function that runs a case, and the arguments for the
+//! command.
 //!
-//! Not here: running and watching the cases (`main`, `worker`).
+//! `main` and `worker` run and supervise the cases.
 
 use super::entries::{self, Options, Outcome};
 use super::mutate::{Pool, Random, edge};
@@ -22,7 +22,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, each with its share of a hundred cases: fewer if a case takes longer.
+    /// All kinds, each with its share of the cases in percent. Kinds with slow cases have small shares.
     pub const ALL: [(Kind, u64); 8] = [
         (Kind::Experiment, 22),
         (Kind::Device, 18),
@@ -52,10 +52,10 @@ impl Kind {
     }
 }
 
-/// A case, whose files lie in a folder.
-#[derive(Debug)]
+/// A case.
+#[derive(Debug, Default)]
 pub struct Case {
-    /// Names of the files that were made, the first of them the input.
+    /// Names of its files; the first is the input.
     pub files: Vec<String>,
     /// Overrides of an experiment.
     set: Vec<String>,
@@ -64,7 +64,7 @@ pub struct Case {
     pub arguments: Vec<String>,
 }
 
-/// Good inputs of one kind.
+/// Valid inputs of one kind.
 pub struct Samples {
     kind: Kind,
     pool: Pool,
@@ -72,7 +72,7 @@ pub struct Samples {
     stores: Vec<PathBuf>,
 }
 
-/// A small experiment on a device that takes few cells, as a store needs it.
+/// A store that no case changes.
 const REPORTED: &str = "ask-the-store.db";
 
 impl Samples {
@@ -113,35 +113,26 @@ impl Samples {
     /// Makes a case in a folder.
     pub fn make(&self, seed: u64, number: u64, folder: &Path) -> Case {
         let random = &mut Random::new(seed, self.kind.name(), number);
-        let mut case =
-            Case { files: Vec::new(), set: Vec::new(), options: Options::default(), arguments: Vec::new() };
+        let mut case = Case::default();
         let write = |name: &str, bytes: &[u8]| {
             std::fs::write(folder.join(name), bytes).expect("the folder can be written");
             name.to_owned()
         };
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<String>>();
         match self.kind {
             Kind::Experiment => {
                 case.files.push(write("f.toml", &self.pool.make(random)));
                 if random.one_in(4) {
-                    let keys = [
-                        "threads",
-                        "file_size",
-                        "block",
-                        "oltp.servers",
-                        "duration",
-                        "pattern",
-                        "sweep.file_size",
-                        "target.device",
-                        "x",
-                    ];
+                    let keys = ["threads", "file_size", "block", "oltp.servers", "duration"];
+                    let more = ["pattern", "sweep.file_size", "target.device", "x"];
+                    let keys = [&keys[..], &more].concat();
                     case.set.push(format!("{}={}", random.pick(&keys), edge(random)));
                 }
-                let verbs: [&[&str]; 4] = [
-                    &["plan", "./f.toml"],
-                    &["plan", "./f.toml", "--format", "json"],
-                    &["experiments", "show", "./f.toml"],
-                    &["plan", "./f.toml", "--scale", "1/64"],
+                let verbs = [
+                    "plan ./f.toml",
+                    "plan ./f.toml --format json",
+                    "experiments show ./f.toml",
+                    "plan ./f.toml --scale 1/64",
                 ];
                 case.arguments = words(random.pick(&verbs));
                 if case.arguments[0] == "plan" {
@@ -153,17 +144,17 @@ impl Samples {
             Kind::Device => {
                 case.files.push(write("f.toml", &self.pool.make(random)));
                 write("tiny.toml", common::TINY.as_bytes());
-                let verbs: [&[&str]; 3] = [
-                    &["devices", "show", "./f.toml"],
-                    &["plan", "./tiny.toml", "--target", "device:./f.toml"],
-                    &["plan", "./tiny.toml", "--target", "device:./f.toml", "--scale", "1/256"],
+                let verbs = [
+                    "devices show ./f.toml",
+                    "plan ./tiny.toml --target device:./f.toml",
+                    "plan ./tiny.toml --target device:./f.toml --scale 1/256",
                 ];
                 case.arguments = words(random.pick(&verbs));
             }
             Kind::Fit => {
                 case.files.push(write("f.csv", &self.pool.make(random)));
                 case.options = options(random);
-                case.arguments = words(&["fit", "f.csv"]);
+                case.arguments = words("fit f.csv");
                 let Options { capacity, block, data, like, threads, predict, fix, budget } = &case.options;
                 let named = [("capacity", capacity), ("block", block), ("data", data), ("like", like)];
                 let mut more = Vec::new();
@@ -179,36 +170,36 @@ impl Samples {
             Kind::Prices => {
                 let name = if random.one_in(2) { "f.csv" } else { "f.toml" };
                 case.files.push(write(name, &self.pool.make(random)));
-                case.arguments = words(&["cost", "1", "--store", "../ask-the-store.db", "--prices", name]);
+                case.arguments = words(&format!("cost 1 --store ../{REPORTED} --prices {name}"));
             }
             Kind::FioJson => {
                 let names = ["f.json", "f_bw.1.log", "f_clat_hist.1.log", "f.log"];
                 let name = names[if random.one_in(4) { random.below(4) } else { 0 }];
                 case.files.push(write(name, &self.pool.make(random)));
-                case.arguments = words(&["store", "import", name, "--store", "out.db"]);
+                case.arguments = words(&format!("store import {name} --store out.db"));
             }
             Kind::Trace => {
                 case.files.push(write("f.trace", &self.pool.make(random)));
                 write("replay.toml", REPLAY.as_bytes());
-                case.arguments = words(&["plan", "./replay.toml"]);
+                case.arguments = words("plan ./replay.toml");
             }
             Kind::Store => {
                 case.files.push(self.changed(random, "f.db", folder));
-                let verbs: [&[&str]; 7] = [
-                    &["report", "--store", "f.db", "-o", "r.html"],
-                    &["store", "show", "--store", "f.db"],
-                    &["store", "export", "--store", "f.db", "--format", "csv"],
-                    &["store", "export", "--store", "f.db", "--format", "json"],
-                    &["compare", "f.db", "../ask-the-store.db"],
-                    &["fit", "f.db", "--budget", "1000"],
-                    &["cost", "f.db"],
+                let verbs = [
+                    "report --store f.db -o r.html",
+                    "store show --store f.db",
+                    "store export --store f.db --format csv",
+                    "store export --store f.db --format json",
+                    "compare f.db ../ask-the-store.db",
+                    "fit f.db --budget 1000",
+                    "cost f.db",
                 ];
                 case.arguments = words(random.pick(&verbs));
             }
             Kind::Parts => {
                 case.files.push(self.changed(random, "f.db", folder));
                 case.files.push(self.changed(random, "g.db", folder));
-                case.arguments = words(&["store", "merge", "f.db", "g.db", "-o", "out.db"]);
+                case.arguments = words("store merge f.db g.db -o out.db");
             }
         }
         case
@@ -243,19 +234,17 @@ impl Samples {
     }
 }
 
-/// Puts the stores that cases are made from into a folder.
+/// Makes the stores that cases are made from in a folder.
 pub fn prepare(folder: &Path) {
     let lab = common::Lab::new();
-    let [scale, share] = common::SCALE;
-    lab.ok(&["run", "./tiny.toml", scale, share, "--store", "whole.db"]);
-    lab.ok(&["run", "./reads.toml", scale, share, "--store", "whole.db"]);
-    for part in ["1", "2"] {
-        let (store, of) = (format!("part{part}.db"), format!("{part}/2"));
-        lab.ok(&["run", "./tiny.toml", scale, share, "--part", &of, "--store", &store]);
+    lab.ok("run ./tiny.toml --scale 1/256 --store whole.db");
+    lab.ok("run ./reads.toml --scale 1/256 --store whole.db");
+    for part in [1, 2] {
+        lab.ok(&format!("run ./tiny.toml --scale 1/256 --part {part}/2 --store part{part}.db"));
     }
     lab.write("run.json", fio_json(2));
-    lab.ok(&["store", "import", "run.json", "--store", "imported.db"]);
-    lab.ok(&["run", "./tiny.toml", scale, share, "--store", REPORTED]);
+    lab.ok("store import run.json --store imported.db");
+    lab.ok(&format!("run ./tiny.toml --scale 1/256 --store {REPORTED}"));
     for name in ["whole.db", "part1.db", "part2.db", "imported.db", REPORTED] {
         std::fs::copy(lab.path(name), folder.join(name)).expect("the folder can be written");
     }
@@ -289,7 +278,7 @@ fn options(random: &mut Random) -> Options {
         }
     }
     let threads = random.one_in(3).then(|| [0, 1, 16, 4096, u32::MAX][random.below(5)]);
-    // Most end before any simulation, some after a few, and some find a drive.
+    // Most budgets end before a simulation, some after a few, and a few find a drive.
     let budget = if random.one_in(30) { 3_000_000 } else { [0, 1000, 1000, 1000, 200_000][random.below(5)] };
     let predict = predict.iter().flat_map(|sizes| sizes.split(',')).map(str::to_owned).collect();
     Options { capacity, block, data, like, threads, predict, fix, budget }
@@ -341,7 +330,7 @@ const LOGS: [&str; 3] = [
 const REPLAY: &str =
     "name = \"replay\"\ntarget.device = \"intel-320-160gb\"\n[workload]\ntrace = \"f.trace\"\nwrap = true\n";
 
-/// The output of fio 3 for so many jobs.
+/// The output of fio 3 for a number of jobs.
 fn fio_json(jobs: u32) -> String {
     let none = r#"{"io_bytes": 0, "io_kbytes": 0, "runtime": 0, "total_ios": 0}"#;
     let job = |n: u32| {

@@ -1,16 +1,16 @@
-//! Random changes to files that strangers may send: experiments, device files, tables to fit, lists of
-//! prices, fio's output, traces, stores and parts of campaigns. No case may panic, take more than ten seconds
-//! or 2 GiB of memory, or end with an undocumented exit code.
+//! Fuzzing of untrusted files: experiments, device files, tables to fit, lists of prices, fio's output, traces,
+//! stores and parts of campaigns. No case may panic, take more than ten seconds or 2 GiB of memory, or end with an
+//! undocumented exit code.
 //!
 //! ```text
-//!   good samples ─► mutate ─► a case ─┬─► worker: this program again, case after case; a panic, a hang or an abort is told
-//!                                     └─► the command itself, every 25th case
+//!   valid samples ─► mutate ─► a case ─┬─► worker: this program again, case after case; reports panics, hangs and aborts
+//!                                      └─► the command itself, every 25th case
 //! ```
 //!
 //! A case is identified by its kind, the seed and its number. `cargo test` runs a few hundred,
 //! `LOWTIDE_LONG=1` a hundred thousand; `LOWTIDE_FUZZ_CASES`, `LOWTIDE_FUZZ_SEED` and
-//! `LOWTIDE_FUZZ_ONLY=KIND[:NUMBER]` choose others. A failure keeps its input in a folder, and names it.
-//! Not here: inputs over networks (`tests/nbd`) and log disks (`crates/logdisk/tests`).
+//! `LOWTIDE_FUZZ_ONLY=KIND[:NUMBER]` select others. The input of a failure is kept in a folder that the message names.
+//! Inputs over networks are in `tests/nbd`, log disks in `crates/logdisk/tests`.
 #![allow(clippy::print_stdout)]
 
 #[path = "../common/mod.rs"]
@@ -29,21 +29,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The longest that a case may take.
+/// Processor time limit of a case.
 const LONGEST: Duration = Duration::from_secs(10);
-/// The longest that a case may wait.
+/// Wall time limit of a case, since other programs may take the processors.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Address space, in KiB.
 const MEMORY_KIB: u64 = 2 << 20;
 /// One case in this many runs the command.
 const COMMAND_EVERY: u64 = 25;
-/// Exit codes that `lowtide --help` documents, without 130: nobody interrupts.
+/// Exit codes that `lowtide --help` documents, without 130 for an interruption.
 const EXIT_CODES: [i32; 6] = [0, 1, 2, 3, 4, 5];
 /// Cases without and with `LOWTIDE_LONG=1`.
 const CASES: u64 = 300;
 const CASES_LONG: u64 = 100_000;
 
-/// A program that may not take more memory than [`MEMORY_KIB`], whatever the processors of this machine.
+/// A program limited to [`MEMORY_KIB`] of address space, which must not depend on the number of processors.
 fn limited(program: &Path) -> Command {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("ulimit -v {MEMORY_KIB} && exec \"$0\" \"$@\"")).arg(program);
@@ -60,12 +60,12 @@ struct Finding {
     what: String,
 }
 
-/// The run: its settings and its results.
+/// Settings and results of all cases.
 struct Run {
     seed: u64,
     /// The folder of the samples and the cases.
     folder: PathBuf,
-    /// How often each kind ended in each way.
+    /// Number of cases for each kind and outcome.
     counts: BTreeMap<(&'static str, String), u64>,
     findings: Vec<Finding>,
 }
@@ -75,7 +75,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn changed_inputs_are_taken_or_refused_and_nothing_else() {
+fn changed_inputs_are_accepted_or_refused() {
     let is_long = std::env::var_os("LOWTIDE_LONG").is_some();
     let cases = number("LOWTIDE_FUZZ_CASES").unwrap_or(if is_long { CASES_LONG } else { CASES });
     let seed = number("LOWTIDE_FUZZ_SEED").unwrap_or(1);
@@ -107,8 +107,8 @@ fn changed_inputs_are_taken_or_refused_and_nothing_else() {
     for ((kind, how), count) in &run.counts {
         println!("{kind:>12}  {how:<20} {count}");
     }
-    let told: Vec<String> = run.findings.iter().map(|finding| run.keep(finding)).collect();
-    assert!(told.is_empty(), "{} findings\n\n{}", told.len(), told.join("\n\n"));
+    let text: Vec<String> = run.findings.iter().map(|finding| run.keep(finding)).collect();
+    assert!(text.is_empty(), "{} findings\n\n{}", text.len(), text.join("\n\n"));
 }
 
 impl Run {
@@ -137,7 +137,7 @@ impl Run {
         *self.counts.entry((kind.name(), how.to_owned())).or_default() += 1;
     }
 
-    /// Keeps the input of a finding; returns the finding in words.
+    /// Keeps the input of a finding; returns its description.
     fn keep(&self, finding: &Finding) -> String {
         let Finding { kind, number, what } = finding;
         let name = format!("fuzz-{}-{}-{number}", kind.name(), self.seed);
@@ -171,7 +171,7 @@ fn fresh(samples: &Samples, seed: u64, number: u64, folder: &Path) -> Case {
     samples.make(seed, number, folder)
 }
 
-/// Processor time that a process has taken.
+/// Processor time used by a process.
 fn processor(process: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // After the name in brackets: user and system time in hundredths of a second.
@@ -181,8 +181,8 @@ fn processor(process: u32) -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// Whether a process has worked too long since `begin`, and not only waited for a busy processor.
-fn is_busy(process: u32, before: Duration, begin: Instant) -> bool {
+/// Whether a process has used too much processor time, or waited too long since `begin`.
+fn is_over_limit(process: u32, before: Duration, begin: Instant) -> bool {
     processor(process).saturating_sub(before) > LONGEST || begin.elapsed() > PATIENCE
 }
 
@@ -200,7 +200,7 @@ fn command(case: &Case, folder: &Path) -> Result<i32, String> {
     let status = loop {
         match child.try_wait().expect("the child can be waited for") {
             Some(status) => break status,
-            None if begin.elapsed() > LONGEST && is_busy(child.id(), Duration::ZERO, begin) => {
+            None if begin.elapsed() > LONGEST && is_over_limit(child.id(), Duration::ZERO, begin) => {
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(format!("it took more than {LONGEST:?}"));
@@ -208,12 +208,16 @@ fn command(case: &Case, folder: &Path) -> Result<i32, String> {
             None => std::thread::sleep(Duration::from_millis(2)),
         }
     };
-    let told =
-        std::fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let end: String = told.chars().take(1500).collect();
+    let errors = text_of(&log);
+    let begin: String = errors.chars().take(1500).collect();
     match status.code() {
-        Some(code) if EXIT_CODES.contains(&code) && !told.contains("panicked at") => Ok(code),
-        Some(code) => Err(format!("exit code {code}\n{end}")),
-        None => Err(format!("{status}\n{end}")),
+        Some(code) if EXIT_CODES.contains(&code) && !errors.contains("panicked at") => Ok(code),
+        Some(code) => Err(format!("exit code {code}\n{begin}")),
+        None => Err(format!("{status}\n{begin}")),
     }
+}
+
+/// A file as text; empty if it cannot be read.
+fn text_of(path: &Path) -> String {
+    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! Changes good inputs: replaces tokens and lines with those of others, with numbers at the limits and with
-//! meaningless words, and changes bytes. The same random numbers give the same input.
+//! Mutations of valid inputs: tokens and lines are replaced by those of other samples, by numbers at limits and by
+//! meaningless words, and bytes are changed. The same random numbers give the same input.
 //!
-//! Not here: stores, which `databases` also changes by SQL statements.
+//! `databases` changes stores.
 
 /// Random numbers (SplitMix64, Steele, Lea and Flood 2014).
 pub struct Random(u64);
@@ -23,12 +23,12 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// A number below `end`; 0 if `end` is 0.
+    /// A number from 0 to `end - 1`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next() % (end.max(1) as u64)) as usize
     }
 
-    /// True one time in so many.
+    /// True with a probability of one in `times`.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -38,103 +38,10 @@ impl Random {
     }
 }
 
-/// Numbers at limits, and words that mean something somewhere.
-pub const EDGES: &[&str] = &[
-    "0",
-    "1",
-    "-1",
-    "2",
-    "7",
-    "0.0",
-    "-0.0",
-    "0.5",
-    "1.5",
-    "-1e-300",
-    "1e-300",
-    "1e300",
-    "-1e300",
-    "1e-9",
-    "1e9",
-    "NaN",
-    "nan",
-    "inf",
-    "-inf",
-    "+inf",
-    "2147483647",
-    "2147483648",
-    "4294967295",
-    "4294967296",
-    "9223372036854775807",
-    "9223372036854775808",
-    "-9223372036854775808",
-    "18446744073709551615",
-    "18446744073709551616",
-    "0x7fffffffffffffff",
-    "0b1",
-    "0o7",
-    "1_000",
-    "00",
-    "1.",
-    ".5",
-    "\"0B\"",
-    "\"1B\"",
-    "\"3B\"",
-    "\"511B\"",
-    "\"512B\"",
-    "\"4KiB\"",
-    "\"16KiB\"",
-    "\"1MiB\"",
-    "\"1GiB\"",
-    "\"16TiB\"",
-    "\"16383PiB\"",
-    "\"18446744073709551615B\"",
-    "\"0s\"",
-    "\"1ns\"",
-    "\"1us\"",
-    "\"24h\"",
-    "\"213503d\"",
-    "\"99999999999h\"",
-    "\"\"",
-    "\" \"",
-    "\"0\"",
-    "\"1/0\"",
-    "\"100%\"",
-    "\"-5%\"",
-    "\"é\"",
-    "\"\\u0000\"",
-    "true",
-    "false",
-    "null",
-    "[]",
-    "{}",
-    "[[]]",
-    "[0]",
-    "[\"1GiB\", \"1GiB\"]",
-    "{ min = 0 }",
-    "\"mariadb://u:p@h/x\"",
-    "\"uniform\"",
-    "\"random-write\"",
-    "\"sequential\"",
-    "\"zipf\"",
-    "\"secure-erase\"",
-    "\"none\"",
-    "\"device\"",
-    "\"..\"",
-    "\"/\"",
-    "\"/dev/null\"",
-    "\"intel-320-160gb\"",
-    "\"fuzz\"",
-    "1979-05-27",
-    "07:32:00",
-    "1979-05-27T07:32:00Z",
-    "'",
-    "\"",
-    "\"\"\"",
-    "'''",
-    "#",
-];
+/// Numbers at limits, and words with a meaning in some input; one on each line.
+const EDGES: &str = include_str!("edges.txt");
 
-/// Good inputs of a kind, and the tokens and lines in them.
+/// Valid inputs of a kind, with their tokens and lines.
 #[derive(Default)]
 pub struct Pool {
     pub samples: Vec<Vec<u8>>,
@@ -142,7 +49,7 @@ pub struct Pool {
     tokens: Vec<Vec<u8>>,
 }
 
-/// Longest input that is made on purpose.
+/// Length in bytes at which an input is no longer changed.
 const LONGEST: usize = 2 << 20;
 
 impl Pool {
@@ -238,7 +145,7 @@ impl Pool {
                 bytes.splice(at..at, other[from.min(to)..from.max(to)].to_vec());
             }
             92..97 => {
-                // The same brackets or letters, many times: seldom enough to overflow a stack or a buffer.
+                // Repeated brackets or letters; one in twelve times enough to overflow a stack or a buffer.
                 let sizes = if random.one_in(12) { 4 } else { 2 };
                 let times = [30, 300, 3000, 100_000][random.below(sizes)];
                 let word = random.pick(&[
@@ -262,7 +169,7 @@ impl Pool {
     }
 }
 
-/// A value at a limit; now and then with a unit, or beside another value.
+/// A value at a limit, a random number, or a number with a unit.
 pub fn edge(random: &mut Random) -> String {
     match random.below(8) {
         0 => {
@@ -277,7 +184,7 @@ pub fn edge(random: &mut Random) -> String {
         }
         1 => (random.next() >> random.below(64)).to_string(),
         2 => format!("{}", f64::from_bits(random.next())),
-        _ => random.pick(EDGES).to_owned(),
+        _ => random.pick(&EDGES.lines().collect::<Vec<_>>()).to_owned(),
     }
 }
 

@@ -1,12 +1,12 @@
-//! A worker: this program again, with little memory, which runs one case after the other and reports each.
+//! A worker: this program again, with a memory limit, which runs one case after the other and reports each.
 //!
-//! It reports line by line on standard output: `@case 12`, `@accepted`, `@refused`, `@panic …`. If a worker
-//! is silent for too long, or ends in the middle of a case (stack overflow, out of memory), that case is a
-//! finding, and another worker continues with the next. Not here: the command (`main`).
+//! It reports on standard output, one line each: `@case 12`, `@accepted`, `@refused`, `@panic …`. If a worker is
+//! silent for too long, or ends during a case (stack overflow, out of memory), that case is a finding, and another
+//! worker continues with the next case. `main` runs the command.
 
 use super::entries::Outcome;
 use super::kinds::{Kind, Samples};
-use super::{LONGEST, Run, fresh, is_busy, is_for_command, limited, processor};
+use super::{LONGEST, Run, fresh, is_for_command, is_over_limit, limited, processor, text_of};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
@@ -19,17 +19,17 @@ use std::time::{Duration, Instant};
 
 /// The arguments of a worker: kind, seed, first and last number, folder.
 const ORDER: &str = "LOWTIDE_FUZZ_WORKER";
-/// Findings of a kind after which the search ends.
+/// Findings of a kind after which its search ends.
 const MOST_FINDINGS: usize = 20;
 
-/// Runs the cases of a range that are not for the command; returns how each ended, or what is wrong.
+/// Runs the cases of a range that are not for the command; returns the outcome or the finding of each.
 pub fn all(run: &Run, kind: Kind, range: Range<u64>) -> Vec<(u64, Result<String, String>)> {
     let mut ended = Vec::new();
     let mut next = range.start;
     while next < range.end {
-        next = some(run, kind, next..range.end, &mut ended);
+        next = one_worker(run, kind, next..range.end, &mut ended);
         if ended.iter().filter(|(_, how)| how.is_err()).count() >= MOST_FINDINGS {
-            println!("{}: {MOST_FINDINGS} findings, and no more are looked for", kind.name());
+            println!("{}: stopped after {MOST_FINDINGS} findings", kind.name());
             break;
         }
     }
@@ -37,7 +37,12 @@ pub fn all(run: &Run, kind: Kind, range: Range<u64>) -> Vec<(u64, Result<String,
 }
 
 /// Runs cases until a worker ends; returns the number of the next case.
-fn some(run: &Run, kind: Kind, range: Range<u64>, ended: &mut Vec<(u64, Result<String, String>)>) -> u64 {
+fn one_worker(
+    run: &Run,
+    kind: Kind,
+    range: Range<u64>,
+    ended: &mut Vec<(u64, Result<String, String>)>,
+) -> u64 {
     let log = run.folder.join("worker.stderr");
     let order =
         format!("{} {} {} {} {}", kind.name(), run.seed, range.start, range.end, run.folder.display());
@@ -48,7 +53,7 @@ fn some(run: &Run, kind: Kind, range: Range<u64>, ended: &mut Vec<(u64, Result<S
         .stderr(File::create(&log).expect("the folder can be written"))
         .spawn()
         .expect("it starts");
-    let (lines, said) = mpsc::channel();
+    let (lines, text) = mpsc::channel();
     let out = BufReader::new(child.stdout.take().expect("a pipe"));
     let reader = std::thread::spawn(move || {
         for line in out.split(b'\n').map_while(Result::ok) {
@@ -61,9 +66,9 @@ fn some(run: &Run, kind: Kind, range: Range<u64>, ended: &mut Vec<(u64, Result<S
     let (mut began, mut before) = (Instant::now(), Duration::ZERO);
     let mut is_done = false;
     let problem = loop {
-        let line = match said.recv_timeout(LONGEST) {
+        let line = match text.recv_timeout(LONGEST) {
             Ok(line) => line,
-            Err(mpsc::RecvTimeoutError::Timeout) if !is_busy(child.id(), before, began) => continue,
+            Err(mpsc::RecvTimeoutError::Timeout) if !is_over_limit(child.id(), before, began) => continue,
             Err(mpsc::RecvTimeoutError::Timeout) => break Some(format!("it took more than {LONGEST:?}")),
             Err(mpsc::RecvTimeoutError::Disconnected) => break None,
         };
@@ -87,15 +92,13 @@ fn some(run: &Run, kind: Kind, range: Range<u64>, ended: &mut Vec<(u64, Result<S
     if is_done {
         return range.end;
     }
-    let told =
-        std::fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let end: String = told.chars().take(1500).collect();
-    let Some(at) = at else { panic!("a worker for {} does not begin: {status}\n{end}", kind.name()) };
-    ended.push((at, Err(problem.unwrap_or_else(|| format!("{status}\n{end}")))));
+    let errors: String = text_of(&log).chars().take(1500).collect();
+    let Some(at) = at else { panic!("a worker for {} does not begin: {status}\n{errors}", kind.name()) };
+    ended.push((at, Err(problem.unwrap_or_else(|| format!("{status}\n{errors}")))));
     at + 1
 }
 
-/// The main function of a worker; does nothing if this program was not started as one.
+/// The main function of a worker. Does nothing in other processes.
 #[test]
 fn order() {
     let Ok(order) = std::env::var(ORDER) else { return };
@@ -116,7 +119,7 @@ fn order() {
     let say = |line: &str| {
         let mut out = std::io::stdout().lock();
         let written = writeln!(out, "{line}").and_then(|()| out.flush());
-        written.expect("somebody listens");
+        written.expect("standard output is open");
     };
     say("");
     for number in (from..to).filter(|number| !is_for_command(*number)) {

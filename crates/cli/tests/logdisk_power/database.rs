@@ -1,7 +1,6 @@
-//! MariaDB with TPC-C's tables and transactions ([`Tpcc`]), and the ledger of what it acknowledged.
+//! MariaDB with TPC-C's tables and transactions ([`Tpcc`]), and the ledger of acknowledged transactions.
 //!
-//! Not here: how it is looked for (`lowtide_powercut::Ledger`), and whether rows fit each other, which the conditions of
-//! consistency tell (`lowtide_oltp::check`).
+//! `lowtide_powercut::Ledger` looks the transactions up, and `lowtide_oltp::check` has the consistency conditions.
 
 use crate::common::Lab;
 use lowtide_core::{Bytes, Nanos, Seed};
@@ -16,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::Scope;
 
 const TERMINALS: u64 = 4;
+
 /// A database on the log disk.
 pub struct Tpcc {
     places: Places,
@@ -23,7 +23,7 @@ pub struct Tpcc {
     scale: Scale,
     ledger: Arc<Mutex<Ledger>>,
     committed: Arc<AtomicU64>,
-    /// Transactions whose end was not heard of.
+    /// Transactions whose outcome is unknown.
     unknown: Arc<AtomicU64>,
 }
 
@@ -33,7 +33,7 @@ fn settings() -> Settings {
         durability: Some(Durability::Full),
         flush_method: Some("O_DIRECT".to_owned()),
         doublewrite: Some(true),
-        // Less than there is: pages are read back, and written when others need their place.
+        // Smaller than the data, so that pages are evicted and read back.
         buffer_pool: Some(Bytes::mib(8)),
         log_size: Some(Bytes::mib(8)),
         ..Settings::default()
@@ -78,11 +78,11 @@ impl Tpcc {
 
     /// Kills the server.
     pub fn kill(&mut self) {
-        // Dropping it kills it.
+        // Dropping a running instance kills its server.
         self.instance = None;
     }
 
-    /// Asks for transactions from several threads, until the server is gone; how many were acknowledged so far.
+    /// Runs transactions on several threads until the server ends; returns the counter of acknowledged transactions.
     pub fn write<'scope>(
         &self,
         scope: &'scope Scope<'scope, '_>,
@@ -107,8 +107,8 @@ impl Tpcc {
         Arc::clone(&self.committed)
     }
 
-    /// Starts the server again, which recovers, and looks for all that was acknowledged; how many transactions that are of this round,
-    /// and of how many it is not known.
+    /// Restarts the server, which recovers, and looks up all acknowledged transactions; returns the numbers of
+    /// acknowledged and of unknown transactions of this round.
     pub fn verify(&mut self) -> (u64, u64) {
         self.start();
         let database = self.database();
@@ -116,7 +116,7 @@ impl Tpcc {
         let found = ledger.look(&*database, &self.scale, Nanos::ZERO);
         let found = found.unwrap_or_else(|error| panic!("seed {}: {error}", crate::SEED));
         let Found { lost, strange, .. } = found;
-        assert_eq!((lost, strange), (0, 0), "acknowledged and not there, there and nobody's: {found:?}");
+        assert_eq!((lost, strange), (0, 0), "lost or unexpected transactions: {found:?}");
         for condition in check::all(&*database, &self.scale).expect("the conditions can be asked") {
             assert_eq!(condition.broken, 0, "{condition:?}");
         }
@@ -126,7 +126,7 @@ impl Tpcc {
     }
 }
 
-/// One that asks for transactions.
+/// A terminal that runs transactions.
 struct Writer {
     session: Box<dyn Session>,
     deck: Deck,

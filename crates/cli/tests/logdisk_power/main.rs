@@ -1,5 +1,5 @@
-//! A database on a log disk on a simulated drive whose power is cut again and again, in the middle of everything: what was
-//! acknowledged is there, and nothing contradicts itself.
+//! A database on a log disk on a simulated drive whose power is cut repeatedly: acknowledged writes survive, and the
+//! log disk, the filesystem and the database stay consistent.
 //!
 //! ```text
 //!   TPC-C's transactions ─► MariaDB ─┐
@@ -7,10 +7,10 @@
 //!   stamped blocks of 4 KiB ─────────┘
 //! ```
 //!
-//! Both writers keep a ledger of what was acknowledged, in this process. After each cut all of it is looked for, in the order
-//! of the stack: the log disk by `check`, the filesystem by mounting it, the stamps, the database by its own recovery, `CHECK
-//! TABLE`, the ledger and TPC-C's conditions of consistency. The data fill most of the log disk, so that its cleaner is at
-//! work. Two cuts by default, fifty with `LOWTIDE_LONG`. Not here: how fast it is.
+//! Both writers keep a ledger of acknowledged writes in this process. After each cut, every layer is checked: the log
+//! disk by `check`, the filesystem by mounting it, the stamps, and the database by its own recovery, `CHECK TABLE`,
+//! the ledger and TPC-C's consistency conditions. The data fill most of the log disk, so that its cleaner works.
+//! There are two cuts, or fifty with `LOWTIDE_LONG`.
 #![allow(clippy::print_stdout)]
 
 #[path = "../common/mod.rs"]
@@ -38,14 +38,14 @@ use std::time::{Duration, Instant};
 
 const SEED: u64 = 1;
 
-/// The share of the log disk that stamped blocks take; the rest is for the database, the filesystem and its log.
+/// The share of the log disk for stamped blocks; the database and the filesystem with its log use the other half.
 const STAMPED: f64 = 0.5;
 
-/// Transactions before the power is cut, and stamped writes that were acknowledged, at least.
+/// Minimum numbers of acknowledged transactions (drawn from this range) and stamped writes before a power cut.
 const COMMITS: [u32; 2] = [50, 500];
 const STAMPED_WRITES: u64 = 2_000;
 
-/// What happened in all rounds together.
+/// Totals of all rounds.
 #[derive(Debug, Default)]
 struct Sum {
     cuts: u32,
@@ -57,10 +57,10 @@ struct Sum {
     moved: u64,
 }
 
-/// The drive, the log disk on it, and where its filesystem is mounted.
+/// The drive, and the log disk on it with its filesystem.
 struct Stack<'a> {
     lab: &'a Lab,
-    // What stands first is dropped first.
+    // Fields are dropped in this order: the log disk is detached before its drive.
     log: Attached<'a>,
     drive: Attached<'a>,
 }
@@ -70,23 +70,20 @@ impl Stack<'_> {
         self.lab.path("mnt")
     }
 
-    fn attach_log(&self, more: &[&str]) {
-        let (node, at) = (self.drive.node(), self.at());
-        let at = at.to_str().expect("plain").to_owned();
-        let all = ["logdisk", "attach", &node, "--name", &self.log.name, "--mount", &at, "-o", "noatime"];
-        self.lab.ok(&[&all[..], more].concat());
+    fn attach_log(&self, more: &str) {
+        let (node, name, at) = (self.drive.node(), &self.log.name, self.lab.argument("mnt"));
+        self.lab.ok(&format!("logdisk attach {node} --name {name} --mount {at} -o noatime {more}"));
     }
 
     /// A figure of the log disk while it is served.
     fn figure(&self, key: &str) -> u64 {
-        let text = self.lab.ok(&["logdisk", "stat", &self.log.name, "--format", "json"]);
-        let all: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-        all[key].as_u64().unwrap_or_else(|| panic!("{key}: {text}"))
+        let figures = self.lab.json(&format!("logdisk stat {}", self.log.name));
+        figures[key].as_u64().unwrap_or_else(|| panic!("{key}: {figures}"))
     }
 }
 
 #[test]
-fn what_a_database_and_a_file_were_told_is_durable_survives_power_cuts() {
+fn acknowledged_writes_of_a_database_and_a_file_survive_power_cuts() {
     if !can_attach() {
         return;
     }
@@ -109,16 +106,13 @@ fn what_a_database_and_a_file_were_told_is_durable_survives_power_cuts() {
         println!("seed {SEED}, round {round}, {:.0} s: {sum:?}", begin.elapsed().as_secs_f64());
     }
     tpcc.stop();
-    lab.ok(&["drive", "detach", &stack.log.name]);
+    lab.ok(&format!("drive detach {}", stack.log.name));
     let node = stack.drive.node();
-    let scrubbed = lab.ok(&["logdisk", "scrub", &node, "--format", "json"]);
-    assert!(
-        scrubbed.contains("\"good\":true") && scrubbed.contains("\"closed_in_order\":true"),
-        "{scrubbed}"
-    );
-    lab.ok(&["drive", "detach", &stack.drive.name]);
+    let scrubbed = lab.json(&format!("logdisk scrub {node}"));
+    assert!(scrubbed["good"] == true && scrubbed["closed_in_order"] == true, "{scrubbed}");
+    lab.ok(&format!("drive detach {}", stack.drive.name));
     assert!(sum.commits >= u64::from(COMMITS[0]) * rounds && sum.moved > 0, "{sum:?}");
-    // Not every cut finds something that was not durable.
+    // Some cuts find no volatile write.
     assert!(rounds < 10 || sum.lost_by_cuts > 0, "{sum:?}");
 }
 
@@ -127,27 +121,26 @@ fn make(stack: &Stack<'_>) {
     let lab = stack.lab;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices/mtron-32gb.toml");
     let device = std::fs::read_to_string(path).expect("the device is there");
-    // More that a cut can take back.
+    // A larger buffer, so that cuts lose more writes.
     let large = device.replace("size      = \"256KiB\"", "size      = \"16MiB\"");
     assert_ne!(large, device, "the device has another buffer now");
     lab.write("drive.toml", large);
-    let seed = SEED.to_string();
-    let kind = ["--scale", "1/64", "--no-delay", "--cache", "volatile", "--seed", &seed];
-    // A log disk is as its format says also where sectors of 512 bytes are torn apart.
-    let attach = ["drive", "attach", "drive.toml", "--block", "512", "--name", &stack.drive.name];
-    lab.ok(&[&attach[..], &kind].concat());
-    let serial = stack.drive.path("/disk");
-    let serial = serial.to_str().expect("plain");
-    lab.ok(&["logdisk", "format", &stack.drive.node(), "--segment", "1MiB", "--destroy", serial]);
-    stack.attach_log(&["--mkfs", "xfs"]);
+    // The log disk has to survive torn writes with sectors of 512 bytes.
+    lab.ok(&format!(
+        "drive attach drive.toml --block 512 --name {} --scale 1/64 --no-delay --cache volatile --seed {SEED}",
+        stack.drive.name
+    ));
+    let (node, serial) = (stack.drive.node(), stack.drive.path("/disk"));
+    lab.ok(&format!("logdisk format {node} --segment 1MiB --destroy {}", serial.display()));
+    stack.attach_log("--mkfs xfs");
 }
 
 fn stamped_blocks(stack: &Stack<'_>) -> u32 {
     (stack.figure("offered_bytes") as f64 * STAMPED / stamps::BLOCK as f64) as u32
 }
 
-/// Writes until the power is cut, brings everything up again, and looks for what was promised. In every second round the
-/// database, each of whose commits flushes all there is, falls silent before: more is in the drive's cache then.
+/// Writes until the power is cut, restarts every layer, and verifies the ledgers. In every second round the database
+/// stops before the cut: its commits flush the drive, and without them the cache holds more volatile writes.
 fn one_round(stack: &Stack<'_>, tpcc: &mut Tpcc, stamps: &mut Stamps, round: u64, sum: &mut Sum) {
     let (lab, seed) = (stack.lab, Seed::new(SEED).part("round", round));
     let mut random = Random::new(seed.part("cut", 0));
@@ -158,7 +151,7 @@ fn one_round(stack: &Stack<'_>, tpcc: &mut Tpcc, stamps: &mut Stamps, round: u64
     let pause = Duration::from_millis(random.between(0, longest).into());
     let (silent, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let moved = std::thread::scope(|scope| {
-        // Also where this fails: nobody waits for writers that nobody stops.
+        // Stops the writers even if this thread panics.
         let _end = (Sets(&silent), Sets(&over));
         let done = tpcc.write(scope, seed, &silent);
         let stamped = stamps.write(scope, seed, &over);
@@ -171,8 +164,8 @@ fn one_round(stack: &Stack<'_>, tpcc: &mut Tpcc, stamps: &mut Stamps, round: u64
         silent.store(is_silent, Ordering::Relaxed);
         std::thread::sleep(pause);
         let after = stack.figure("blocks_moved");
-        let told = lab.ok(&["drive", "powercut", &stack.drive.name, "--stay-off", "--tear", tear]);
-        sum.lost_by_cuts += numbers(&told, &["dropped", "torn"]);
+        let text = lab.ok(&format!("drive powercut {} --stay-off --tear {tear}", stack.drive.name));
+        sum.lost_by_cuts += numbers(&text, &["dropped", "torn"]);
         over.store(true, Ordering::Relaxed);
         tpcc.kill();
         (before, after)
@@ -180,19 +173,19 @@ fn one_round(stack: &Stack<'_>, tpcc: &mut Tpcc, stamps: &mut Stamps, round: u64
     sum.cuts += 1;
     sum.while_cleaning += u32::from(moved.1 > moved.0);
     sum.moved += moved.1;
-    lab.ends(&["drive", "detach", &stack.log.name, "--force"], 0);
-    lab.ok(&["drive", "power-on", &stack.drive.name]);
-    lab.ok(&["drive", "attach", "--again", &stack.drive.name]);
-    let checked = lab.ok(&["logdisk", "check", &stack.drive.node(), "--format", "json"]);
-    assert!(checked.contains("\"good\":true"), "seed {SEED}: {checked}");
-    stack.attach_log(&[]);
+    lab.ends(&format!("drive detach {} --force", stack.log.name), 0);
+    lab.ok(&format!("drive power-on {}", stack.drive.name));
+    lab.ok(&format!("drive attach --again {}", stack.drive.name));
+    let checked = lab.json(&format!("logdisk check {}", stack.drive.node()));
+    assert!(checked["good"] == true, "seed {SEED}: {checked}");
+    stack.attach_log("");
     sum.stamped += stamps.verify();
     let (committed, unknown) = tpcc.verify();
     sum.commits += committed;
     sum.unknown += unknown;
 }
 
-/// Sets a flag at the end.
+/// Sets a flag when dropped.
 struct Sets<'a>(&'a AtomicBool);
 
 impl Drop for Sets<'_> {
@@ -201,7 +194,7 @@ impl Drop for Sets<'_> {
     }
 }
 
-/// The sum of the numbers that stand before words: `3 dropped`.
+/// The sum of the numbers in front of some words: `3 dropped`.
 fn numbers(text: &str, words: &[&str]) -> u64 {
     let text: Vec<&str> = text.split([' ', ',', ';']).filter(|word| !word.is_empty()).collect();
     let of = |pair: &[&str]| words.contains(&pair[1]).then(|| pair[0].parse::<u64>().ok()).flatten();

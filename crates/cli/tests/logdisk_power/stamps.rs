@@ -1,8 +1,7 @@
-//! A file of stamped blocks ([`Stamps`]): written at random, synced now and then, and looked at after a power cut.
+//! A file of stamped blocks ([`Stamps`]): written at random, synced from time to time, and verified after a power cut.
 //!
-//! Each block says which it is and how often it was written, all through. One thread writes, and waits for each write, so what
-//! a cut leaves of those that were not synced has to be the first ones, and no block may be half new. Not here: what lies
-//! beside the file.
+//! Each block contains its number and its version. One thread writes, and waits for each write: the unsynced writes
+//! that survive a cut have to be the first ones, and no block may be torn.
 
 use lowtide_core::Seed;
 use lowtide_engines::tpcc::random::Random;
@@ -15,29 +14,29 @@ use std::thread::Scope;
 
 pub const BLOCK: usize = 4096;
 
-/// Writes until a sync, at most.
+/// Maximum number of writes between two syncs.
 const UNSYNCED: u32 = 1024;
-/// Blocks that are read, or written before it begins, at a time.
+/// Blocks in one request of the initial writes and of the verification.
 const RUN: usize = 16;
 
-/// The file, and what is known of it.
+/// The file, and the ledger of its writes.
 pub struct Stamps {
     path: PathBuf,
-    /// By block: how often it was written, as far as that was synced.
+    /// The synced version of each block.
     durable: Vec<u64>,
-    /// What was written since, in order: which block, and how often by then.
+    /// Writes since the last sync, in order: block and version.
     later: Vec<(u32, u64)>,
-    /// How many writes were synced since the blocks were read last.
+    /// Number of writes synced since the last verification.
     synced: u64,
 }
 
-/// A block's bytes.
+/// The bytes of a version of a block.
 fn stamp(block: u32, version: u64) -> [u8; BLOCK] {
     let mut bytes = [0; BLOCK];
     let mut word = (u64::from(block) << 40) ^ version;
     for (n, chunk) in bytes.chunks_exact_mut(8).enumerate() {
         let value = match n % 64 {
-            // In each sector.
+            // Repeated in each sector.
             0 => u64::from(block),
             1 => version,
             _ => {
@@ -50,7 +49,7 @@ fn stamp(block: u32, version: u64) -> [u8; BLOCK] {
     bytes
 }
 
-/// Memory that the kernel takes as it is.
+/// A buffer aligned for direct I/O.
 struct Aligned {
     memory: Vec<u8>,
     skip: usize,
@@ -73,8 +72,8 @@ fn open(path: &Path) -> File {
 }
 
 impl Stamps {
-    /// A file of so many blocks, written once in order and then here and there as much again, so that nothing of the log disk
-    /// is free in one piece; durable.
+    /// Makes and syncs a file, written once in order and then once at random, so that the free space of the log disk is
+    /// fragmented.
     pub fn make(path: &Path, blocks: u32, seed: Seed) -> Stamps {
         let mut all = Stamps { path: path.to_owned(), durable: Vec::new(), later: Vec::new(), synced: 0 };
         all.durable = vec![0; blocks as usize];
@@ -99,7 +98,7 @@ impl Stamps {
         all
     }
 
-    /// Writes blocks at random on a thread of its own, until a write fails; how many were synced so far.
+    /// Writes blocks at random on a thread until a write fails; returns the counter of synced writes.
     pub fn write<'scope>(
         &'scope mut self,
         scope: &'scope Scope<'scope, '_>,
@@ -107,7 +106,7 @@ impl Stamps {
         over: &'scope AtomicBool,
     ) -> Arc<AtomicU64> {
         let synced = Arc::new(AtomicU64::new(0));
-        let told = Arc::clone(&synced);
+        let counter = Arc::clone(&synced);
         let mut random = Random::new(seed.part("stamps", 0));
         let file = open(&self.path);
         scope.spawn(move || {
@@ -118,7 +117,7 @@ impl Stamps {
                     let before = self.later.iter().rev().find(|(later, _)| *later == block);
                     let version = 1 + before.map_or(self.durable[block as usize], |(_, version)| *version);
                     memory.blocks(1).copy_from_slice(&stamp(block, version));
-                    // One that fails may have come to the medium.
+                    // Recorded first: even a failed write may have reached the medium.
                     self.later.push((block, version));
                     if file.write_all_at(memory.blocks(1), u64::from(block) * BLOCK as u64).is_err() {
                         return;
@@ -134,10 +133,10 @@ impl Stamps {
                 }
             }
         });
-        told
+        counter
     }
 
-    /// Reads every block; how many writes were synced since it was read last.
+    /// Verifies every block against the ledger; returns the number of writes synced since the last verification.
     pub fn verify(&mut self) -> u64 {
         let (file, mut memory) = (open(&self.path), Aligned::new());
         let mut found = Vec::with_capacity(self.durable.len());
@@ -147,16 +146,16 @@ impl Stamps {
             let bytes = memory.blocks(durable.len()).chunks(BLOCK);
             for (block, (bytes, durable)) in (first..).zip(bytes.zip(durable)) {
                 let version = u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes"));
-                assert!(bytes == stamp(block as u32, version), "block {block} is not whole, or another's");
-                assert!(version >= *durable, "block {block}: {durable} was synced, {version} is there");
+                assert!(bytes == stamp(block as u32, version), "block {block} is torn or misplaced");
+                assert!(version >= *durable, "block {block}: version {durable} was synced, {version} found");
                 found.push(version);
             }
         }
-        let is_there = |(block, version): &(u32, u64)| found[*block as usize] >= *version;
-        let first = self.later.iter().take_while(|write| is_there(write)).count();
+        let survived = |(block, version): &(u32, u64)| found[*block as usize] >= *version;
+        let first = self.later.iter().take_while(|write| survived(write)).count();
         let (lost, later) = self.later.split_at(first);
-        let gap = later.iter().find(|write| is_there(write));
-        assert_eq!(gap, None, "{} of {} writes are there, and a later one", lost.len(), self.later.len());
+        let gap = later.iter().find(|write| survived(write));
+        assert_eq!(gap, None, "{} of {} writes survived, and a later one", lost.len(), self.later.len());
         let newest = |block: usize| self.later.iter().rev().find(|it| it.0 as usize == block).map(|it| it.1);
         for (block, version) in found.iter().enumerate() {
             let most = newest(block).unwrap_or(self.durable[block]);

@@ -1,39 +1,36 @@
-//! A thousand random sessions, from the greeting into the requests: the server stays, holds little memory, and serves
-//! another client beside them as if they were not there.
+//! Hostile clients: during a thousand random sessions the server keeps running, uses little memory, and serves
+//! another client correctly.
 
-use crate::common::Lab;
-use crate::served::Served;
+use crate::common::{Lab, memory_kib};
+use crate::served::{Served, connect};
+use lowtide_core::Seed;
+use lowtide_core::rng::{Rng, below};
 use lowtide_host::nbd::NbdClient;
 use lowtide_host::nbd::wire::{self, command, option};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const SEED: u64 = 20_261_121;
 const SESSIONS: u64 = 1000;
 
-/// What a thousand sessions may leave in memory.
-const MOST_MEMORY: u64 = 256 << 20;
+/// Limit of the growth of peak memory, in KiB.
+const MAX_GROWTH_KIB: u64 = 256 << 10;
 
-/// Where the client beside them writes; the others stay below.
-const BESIDE: u64 = 256 << 20;
+/// Offset at which the correct client writes; random sessions write below it.
+const CORRECT_FROM: u64 = 256 << 20;
 
-struct Random(u64);
+struct Random(Rng);
 
 impl Random {
-    /// splitmix64
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        self.below(u64::MAX)
     }
 
     fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        below(&mut self.0, end)
     }
 
     fn option(&mut self, kind: u32, data: &[u8]) -> Vec<u8> {
@@ -41,7 +38,7 @@ impl Random {
         [&wire::OPTION_MAGIC.to_be_bytes()[..], &kind.to_be_bytes(), &length.to_be_bytes(), data].concat()
     }
 
-    /// Nearly a request.
+    /// A request, often with an invalid field.
     fn request(&mut self) -> Vec<u8> {
         let magic = if self.below(40) == 0 { self.next() as u32 } else { wire::REQUEST_MAGIC };
         let flags = if self.below(3) == 0 { self.next() as u16 & 0x1f } else { 0 };
@@ -49,17 +46,17 @@ impl Random {
         let offset = match self.below(8) {
             0 => self.next(),
             1 => u64::MAX - self.below(10_000),
-            _ => self.below(BESIDE / 4096) * 4096,
+            _ => self.below(CORRECT_FROM / 4096) * 4096,
         };
         let length = match self.below(8) {
             0 => self.next() as u32,
             1 => self.below(5000) as u32,
             _ => self.below(64) as u32 * 512,
         };
-        // Nobody reads so much before the end, and what others wrote stays.
+        // Reads are limited, since the sender reads no reply before the end; writes stay below the other client's data.
         let length = if kind == command::READ { length % (1 << 20) } else { length };
         let changes = matches!(kind, command::TRIM | command::WRITE_ZEROES | command::WRITE);
-        let length = if changes { length.min((BESIDE.saturating_sub(offset)) as u32) } else { length };
+        let length = if changes { length.min((CORRECT_FROM.saturating_sub(offset)) as u32) } else { length };
         let header = [
             &magic.to_be_bytes()[..],
             &flags.to_be_bytes(),
@@ -100,94 +97,79 @@ impl Random {
     }
 }
 
-/// Writes and reads its own part of the drive until it is told to end; how often.
-fn beside(path: &Path, end: &AtomicBool) -> u64 {
-    let stream = UnixStream::connect(path).expect("it listens");
-    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
-    let mut client = NbdClient::connect(stream, "").expect("agreed");
+/// Writes and reads its own part of the drive until `end` is set; returns the number of rounds.
+fn correct_client(lab: &Lab, end: &AtomicBool) -> u64 {
+    let mut client = connect(lab);
     let mut rounds = 0;
     while !end.load(Ordering::Relaxed) || rounds < 10 {
-        let offset = BESIDE + (rounds % 64) * 65_536;
+        let offset = CORRECT_FROM + (rounds % 64) * 65_536;
         let mut wanted = vec![rounds as u8; 65_536];
         assert_eq!(client.ask(command::WRITE, 0, offset, 65_536, &mut wanted).expect("answered"), 0);
         let mut found = vec![0xff; 65_536];
         assert_eq!(client.ask(command::READ, 0, offset, 65_536, &mut found).expect("answered"), 0);
-        assert!(found == wanted, "round {rounds}: it read something else than it wrote");
+        assert!(found == wanted, "round {rounds}: the read differs from the write");
         rounds += 1;
     }
     rounds
 }
 
-/// Bytes of a process in memory, at most so far.
-fn peak(process: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
-    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
-}
-
 #[test]
-fn random_sessions_harm_nobody() {
+fn random_sessions_affect_no_other_client() {
     println!("seed {SEED}");
     let lab = Lab::new();
-    // The data in a file: its pages are not the server's memory.
-    let served = Served::start(&lab, &["--unix", "drive.sock", "--data", "data", "--max-clients", "1000"]);
+    // The data are in a file, whose pages do not count as the server's memory.
+    let served = Served::start(&lab, "--unix drive.sock --data data --max-clients 1000");
     let path = lab.path("drive.sock");
-    let before = peak(served.process());
+    let peak_kib = || memory_kib(served.process(), "VmHWM").expect("it runs");
+    let before = peak_kib();
     let end = AtomicBool::new(false);
     let (mut answered, mut rounds) = (0, 0);
     std::thread::scope(|threads| {
-        let client = threads.spawn(|| beside(&path, &end));
+        let client = threads.spawn(|| correct_client(&lab, &end));
         for number in 0..SESSIONS {
-            let session = Random(SEED + number).session();
+            let session = Random(Seed::new(SEED).part("session", number).stream()).session();
             let mut stream = UnixStream::connect(&path).expect("it listens");
             stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
             let mut writing = stream.try_clone().expect("a second handle");
             let sending = threads.spawn(move || {
-                // The server may be gone from a session that makes no sense.
+                // The server may close a session with invalid requests.
                 let _ = writing.write_all(&session).and_then(|()| writing.shutdown(Shutdown::Write));
             });
-            let mut said = Vec::new();
-            match stream.read_to_end(&mut said) {
+            let mut received = Vec::new();
+            match stream.read_to_end(&mut received) {
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
                 Err(error) => panic!("session {number} hangs: {error}"),
             }
             let magics = [wire::SIMPLE_REPLY_MAGIC, wire::STRUCTURED_REPLY_MAGIC].map(u32::to_be_bytes);
-            answered += u64::from(said.windows(4).any(|bytes| magics.iter().any(|magic| bytes == magic)));
+            answered += u64::from(received.windows(4).any(|bytes| magics.iter().any(|magic| bytes == magic)));
             sending.join().expect("no panic");
-            assert!(!client.is_finished(), "the client beside them failed in session {number}");
+            assert!(!client.is_finished(), "the correct client failed in session {number}");
         }
         end.store(true, Ordering::Relaxed);
         rounds = client.join().expect("no panic");
     });
-    let grown = peak(served.process()) - before;
-    println!(
-        "{answered} sessions came to requests, {rounds} rounds beside them, {grown} bytes more in memory"
-    );
-    assert!(answered > SESSIONS / 4, "the sessions show nothing: {answered}");
-    assert!(grown < MOST_MEMORY, "{grown} bytes more in memory");
+    let grown_kib = peak_kib() - before;
+    println!("{answered} sessions sent requests, {rounds} correct rounds, {grown_kib} KiB more memory");
+    assert!(answered > SESSIONS / 4, "too few sessions reach the requests: {answered}");
+    assert!(grown_kib < MAX_GROWTH_KIB, "{grown_kib} KiB more memory");
     served.ends_well();
 }
 
 #[test]
-fn clients_that_say_nothing_keep_nobody_out_and_one_too_many_is_told_so() {
+fn silent_clients_lock_out_no_other_and_one_too_many_is_refused() {
     let lab = Lab::new();
-    for log_disk in [false, true] {
-        let place = ["--unix", "drive.sock", "--max-clients", "2"];
-        let served = if log_disk {
-            lab.ok(&["logdisk", "format", "disk.log", "--size", "64MiB", "--segment", "1MiB"]);
-            Served::start_plain(&lab, &[&["logdisk", "serve", "disk.log"][..], &place].concat())
-        } else {
-            Served::start(&lab, &place)
-        };
+    lab.ok("logdisk format disk.log --size 64MiB --segment 1MiB");
+    for serve in ["logdisk serve disk.log", "drive serve intel-320-160gb --scale 1/256 --no-delay"] {
+        let served = Served::by(&lab, &format!("{serve} --unix drive.sock --max-clients 2"));
         let connect = || UnixStream::connect(lab.path("drive.sock")).expect("it listens");
-        let mute: Vec<UnixStream> = (0..200).map(|_| connect()).collect();
+        let silent: Vec<UnixStream> = (0..200).map(|_| connect()).collect();
         let mut first = NbdClient::connect(connect(), "").expect("agreed");
         let _second = NbdClient::connect(connect(), "").expect("agreed");
         let refused = NbdClient::connect(connect(), "").expect_err("one too many").to_string();
         assert!(refused.contains("the maximum of 2 clients is connected"), "{refused}");
         assert_eq!(first.ask(command::READ, 0, 0, 4096, &mut [0; 4096]).expect("answered"), 0);
-        drop(mute);
+        drop(silent);
         served.ends_well();
     }
 }

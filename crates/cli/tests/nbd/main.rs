@@ -1,8 +1,8 @@
-//! `lowtide drive serve` met by real clients: nbdinfo, nbdcopy, qemu-img, qemu-io, fio and nbdkit, over every transport; and a
-//! thousand random sessions beside one that is in order.
+//! `lowtide drive serve` with other programs as clients (nbdinfo, nbdcopy, qemu-img, qemu-io, fio, nbdkit) over every
+//! transport, and with a thousand random sessions.
 //!
-//! Where a program is missing, its test says that it was skipped; with `LOWTIDE_REQUIRE_REAL=1` it fails. Drives answer at
-//! once (`--no-delay`), so no number depends on time. Not here: how fast anything is.
+//! If a program is missing, its test is skipped; with `LOWTIDE_REQUIRE_REAL=1` it fails. Drives answer at once
+//! (`--no-delay`), and no test measures speed.
 #![allow(clippy::print_stdout)]
 
 #[path = "../common/mod.rs"]

@@ -1,15 +1,12 @@
-//! Requests for parts of blocks by clients that were not told the block size: against a plain array, and from
-//! two clients at once that write to the same blocks.
+//! Requests for parts of blocks, by clients that do not know the block size: compared with an array, and from
+//! concurrent clients that write to the same blocks.
 
 use crate::common::Lab;
 use crate::loopback::skipped;
-use crate::served::{Served, ok, real};
+use crate::served::{DRIVE, Served, connect, ok, real};
 use lowtide_core::Seed;
 use lowtide_core::rng::below;
-use lowtide_host::nbd::NbdClient;
 use lowtide_host::nbd::wire::{command, flag};
-use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
 const SEED: u64 = 11;
 const SIZE: usize = 8 << 20;
@@ -17,41 +14,22 @@ const SIZE: usize = 8 << 20;
 /// The system's Python, which has the module of libnbd.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// A client that does not ask for the block size.
-fn connect(lab: &Lab) -> NbdClient<UnixStream> {
-    let stream = UnixStream::connect(lab.path("drive.sock")).expect("it listens");
-    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
-    NbdClient::connect(stream, "").expect("agreed")
+/// The commands of three servers: a drive in real time, a drive without delay, and a log disk.
+fn servers(lab: &Lab) -> [String; 3] {
+    lab.ok("logdisk format disk.log --size 64MiB --segment 1MiB");
+    let drive = format!("drive serve {DRIVE} --scale 1/256 --cache volatile --unix drive.sock");
+    [format!("{drive} --no-delay"), drive, "logdisk serve disk.log --unix drive.sock".to_owned()]
 }
 
-/// The servers: at the drive's pace, without delay, and a log disk.
-fn servers(lab: &Lab) -> [Vec<&'static str>; 3] {
-    lab.ok(&["logdisk", "format", "disk.log", "--size", "64MiB", "--segment", "1MiB"]);
-    let drive = [
-        "drive",
-        "serve",
-        crate::served::DRIVE,
-        "--scale",
-        "1/256",
-        "--cache",
-        "volatile",
-        "--unix",
-        "drive.sock",
-    ];
-    let log = ["logdisk", "serve", "disk.log", "--unix", "drive.sock"];
-    [drive.to_vec(), [&drive[..], &["--no-delay"]].concat(), log.to_vec()]
-}
-
-/// Symptom: clients that choose an export by its name, as old ones do, had requests of less than 512 bytes
-/// refused. Cause: the server assumed a block size that it had not told the client. Fix: parts of blocks are
-/// served.
+/// Symptom: requests of less than 512 bytes were refused for old clients, which choose an export by EXPORT_NAME.
+/// Cause: the server assumed a block size that it had not announced. Fix: parts of blocks are served.
 #[test]
 fn any_bytes_are_read_as_they_were_written() {
     println!("seed {SEED}");
     let lab = Lab::new();
     for serve in servers(&lab) {
         let mut rng = Seed::new(SEED).stream();
-        let served = Served::start_plain(&lab, &serve);
+        let served = Served::by(&lab, &serve);
         let mut client = connect(&lab);
         let mut plain = vec![0u8; SIZE];
         for n in 0..300 {
@@ -78,11 +56,11 @@ fn any_bytes_are_read_as_they_were_written() {
 }
 
 #[test]
-fn clients_that_write_to_other_bytes_of_a_block_do_not_undo_each_other() {
+fn clients_that_write_to_different_bytes_of_a_block_do_not_undo_each_other() {
     println!("seed {SEED}");
     let lab = Lab::new();
     for serve in servers(&lab) {
-        let served = Served::start_plain(&lab, &serve);
+        let served = Served::by(&lab, &serve);
         std::thread::scope(|threads| {
             for own in 0..4_u64 {
                 let lab = &lab;
@@ -115,7 +93,7 @@ fn clients_that_write_to_other_bytes_of_a_block_do_not_undo_each_other() {
 fn libnbd_reads_and_writes_any_bytes() {
     let lab = Lab::new();
     for serve in servers(&lab) {
-        let served = Served::start_plain(&lab, &serve);
+        let served = Served::by(&lab, &serve);
         let script = format!(
             "import nbd\n\
              h = nbd.NBD()\n\
@@ -134,11 +112,11 @@ fn libnbd_reads_and_writes_any_bytes() {
             served.uri("")
         );
         lab.write("any.py", &script);
-        let there = real(&lab, PYTHON, &["-c", "import nbd"]);
-        if !there.is_some_and(|there| there.status.success()) {
+        let module = real(&lab, PYTHON, &["-c", "import nbd"]);
+        if !module.is_some_and(|module| module.status.success()) {
             return skipped("Python has no module nbd (python3-libnbd)");
         }
-        ok(&lab, PYTHON, &["any.py"]);
+        ok(&lab, PYTHON, "any.py");
         served.ends_well();
     }
 }

@@ -1,12 +1,12 @@
-//! Single requests of qemu-io, and fio's engine for NBD, both of which check what they read.
+//! Requests of qemu-io and of fio's engine for NBD, which verify what they read.
 
 use crate::common::Lab;
-use crate::served::{Served, ok, real};
+use crate::served::{Served, ok, qemu_io, real};
 
 #[test]
 fn qemu_io_reads_what_it_wrote_discarded_and_zeroed() {
     let lab = Lab::new();
-    let served = Served::start(&lab, &["--unix", "drive.sock"]);
+    let served = Served::start(&lab, "--unix drive.sock");
     let commands = [
         "read -P 0 0 1M",
         "write -P 0x5a 64k 128k",
@@ -33,52 +33,48 @@ fn qemu_io_reads_what_it_wrote_discarded_and_zeroed() {
         "writev -P 9 100k 512 1024 4096",
         "readv -P 9 100k 5632",
     ];
-    let mut arguments = vec!["-f", "raw"];
-    commands.iter().for_each(|command| arguments.extend(["-c", command]));
     let uri = served.uri("");
-    arguments.push(&uri);
-    let Some(said) = ok(&lab, "qemu-io", &arguments) else { return };
-    assert!(!said.contains("failed"), "{said}");
-    // Beyond the end there is nothing.
-    let size = ok(&lab, "nbdinfo", &["--size", &uri]).unwrap_or_default();
+    let Some(out) = qemu_io(&lab, &uri, &commands) else { return };
+    assert!(!out.contains("failed"), "{out}");
+    // The last sector is usable.
+    let size = ok(&lab, "nbdinfo", &format!("--size {uri}")).unwrap_or_default();
     if let Ok(size) = size.trim().parse::<u64>() {
         let last = format!("write -P 3 {} 512", size - 512);
-        ok(&lab, "qemu-io", &["-f", "raw", "-c", &last, "-c", &last.replace("write", "read"), &uri]);
+        qemu_io(&lab, &uri, &[&last, &last.replace("write", "read")]);
     }
     served.ends_well();
 }
 
 #[test]
-fn nothing_changes_a_drive_that_allows_no_change() {
+fn a_read_only_drive_refuses_writes() {
     let lab = Lab::new();
-    let served = Served::start(&lab, &["--unix", "drive.sock", "--read-only"]);
+    let served = Served::start(&lab, "--unix drive.sock --read-only");
     let uri = served.uri("");
     let Some(refused) = real(&lab, "qemu-io", &["-f", "raw", "-c", "write -P 1 0 4k", &uri]) else { return };
     assert!(!refused.status.success());
-    let said =
+    let text =
         ok(&lab, "qemu-io", &["-r", "-f", "raw", "-c", "read -P 0 0 4k", &uri]).expect("it ran before");
-    assert!(!said.contains("failed"), "{said}");
+    assert!(!text.contains("failed"), "{text}");
     served.ends_well();
 }
 
 #[test]
 fn fio_verifies_what_it_wrote() {
     let lab = Lab::new();
-    let served = Served::start(&lab, &["--unix", "drive.sock"]);
+    let served = Served::start(&lab, "--unix drive.sock");
     let uri = format!("--uri={}", served.uri(""));
-    let engines = ok(&lab, "fio", &["--enghelp"]);
+    let engines = ok(&lab, "fio", "--enghelp");
     if engines.is_none_or(|engines| !engines.lines().any(|line| line.trim() == "nbd")) {
         return crate::loopback::skipped("fio has no engine for NBD");
     }
-    let common = ["--name=j", "--ioengine=nbd", &uri, "--randseed=7", "--size=32m", "--iodepth=16"];
-    let jobs: [&[&str]; 3] = [
-        &["--rw=randwrite", "--bs=4k", "--verify=crc32c", "--fsync=64"],
-        &["--rw=write", "--bsrange=512-64k", "--bs_unaligned=0", "--verify=sha1"],
-        &["--rw=randrw", "--bs=16k", "--verify=crc32c", "--numjobs=2", "--offset_increment=64m"],
-    ];
-    for job in jobs {
-        let said = ok(&lab, "fio", &[&common, job].concat()).expect("it ran before");
-        assert!(said.contains("err= 0"), "{said}");
+    for job in [
+        "--rw=randwrite --bs=4k --verify=crc32c --fsync=64",
+        "--rw=write --bsrange=512-64k --bs_unaligned=0 --verify=sha1",
+        "--rw=randrw --bs=16k --verify=crc32c --numjobs=2 --offset_increment=64m",
+    ] {
+        let job = format!("--name=j --ioengine=nbd {uri} --randseed=7 --size=32m --iodepth=16 {job}");
+        let out = ok(&lab, "fio", &job).expect("it ran before");
+        assert!(out.contains("err= 0"), "{out}");
     }
     served.ends_well();
 }

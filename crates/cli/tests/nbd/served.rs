@@ -1,9 +1,11 @@
-//! A server that runs beside a test, and the programs that meet it.
+//! A server for a test, its clients in this process, and other programs as clients.
 
-use crate::common::{Lab, Running};
+use crate::common::{Lab, Running, Words};
 use crate::loopback::skipped;
+use lowtide_host::nbd::NbdClient;
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
@@ -12,49 +14,43 @@ use std::time::Duration;
 /// A small drive that takes writes of any size.
 pub const DRIVE: &str = "intel-320-160gb";
 
-/// What every server is started with.
-pub const SMALL: [&str; 3] = ["--scale", "1/256", "--no-delay"];
+/// Options of every server of drives.
+pub const SMALL: &str = "--scale 1/256 --no-delay";
 
-/// `lowtide drive serve`, until it is dropped.
+/// A server of lowtide, killed when this is dropped.
 pub struct Served {
     running: Running,
-    /// Where it says it listens.
+    /// The URIs of the sockets it listens at.
     pub uris: Vec<String>,
     stderr: Option<JoinHandle<String>>,
 }
 
 impl Served {
-    /// Serves [`DRIVE`] as well as `arguments` say, and waits until clients can come.
-    pub fn start(lab: &Lab, arguments: &[&str]) -> Served {
-        let all = [&["drive", "serve", DRIVE], arguments].concat();
-        Served::start_all(lab, &all)
+    /// Runs `drive serve` with [`DRIVE`], [`SMALL`] and `more`.
+    pub fn start(lab: &Lab, more: &str) -> Served {
+        Served::by(lab, &format!("drive serve {DRIVE} {SMALL} {more}"))
     }
 
-    /// The same, where the drives are named in `arguments` too.
-    pub fn start_all(lab: &Lab, arguments: &[&str]) -> Served {
-        Served::start_plain(lab, &[arguments, &SMALL].concat())
-    }
-
-    /// What `arguments` say and no more.
-    pub fn start_plain(lab: &Lab, arguments: &[&str]) -> Served {
-        let mut child = lab.command(arguments).spawn().expect("lowtide starts");
-        let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    /// Runs a serving command, and waits until it listens.
+    pub fn by(lab: &Lab, command: &str) -> Served {
+        let mut running = lab.start(command);
+        let stderr = BufReader::new(running.0.stderr.take().expect("a pipe"));
         let (sender, uris) = channel();
         let stderr = std::thread::spawn(move || {
-            let mut said = String::new();
+            let mut text = String::new();
             for line in stderr.lines() {
                 let line = line.expect("lowtide prints UTF-8");
                 if let Some(uri) = line.strip_prefix("serving at ") {
-                    // The test may have what it wants already.
+                    // The receiver is gone once the test has all URIs.
                     let _ = sender.send(uri.to_owned());
                 }
-                said += &line;
-                said.push('\n');
+                text += &line;
+                text.push('\n');
             }
-            said
+            text
         });
-        let mut served = Served { running: Running(child), uris: Vec::new(), stderr: Some(stderr) };
-        let wanted = arguments.iter().filter(|it| matches!(**it, "--unix" | "--tcp")).count();
+        let mut served = Served { running, uris: Vec::new(), stderr: Some(stderr) };
+        let wanted = command.words().into_iter().filter(|word| matches!(*word, "--unix" | "--tcp")).count();
         while served.uris.len() < wanted {
             match uris.recv_timeout(Duration::from_secs(60)) {
                 Ok(uri) => served.uris.push(uri),
@@ -64,7 +60,7 @@ impl Served {
         served
     }
 
-    /// The URI of an export at the first place it listens.
+    /// The URI of an export at the first socket.
     pub fn uri(&self, export: &str) -> String {
         let uri = &self.uris[0];
         match uri.split_once("///") {
@@ -81,43 +77,49 @@ impl Served {
         &self.running
     }
 
-    /// Asks it to end; its exit code, and what it said.
+    /// Ends it by SIGTERM; returns its exit code and standard error.
     pub fn end(&mut self) -> (Option<i32>, String) {
         self.ends_by(Signal::TERM)
     }
 
-    /// The same, with a signal.
+    /// Ends it by a signal; returns its exit code and standard error.
     pub fn ends_by(&mut self, signal: Signal) -> (Option<i32>, String) {
-        if !self.running.ended() {
+        if !self.running.has_ended() {
             self.running.signal(signal);
         }
         let code = self.running.wait();
-        let said = self.stderr.take().map(|thread| thread.join().expect("no panic")).unwrap_or_default();
-        assert!(!said.contains("panicked"), "{said}");
-        (code, said)
+        let text = self.stderr.take().map(|thread| thread.join().expect("no panic")).unwrap_or_default();
+        assert!(!text.contains("panicked"), "{text}");
+        (code, text)
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills it.
     pub fn kill(&mut self) {
         self.running.signal(Signal::KILL);
         assert_eq!(self.end().0, None);
     }
 
-    /// Ends it, which goes well.
+    /// Ends it by SIGTERM, with exit code 0.
     pub fn ends_well(mut self) {
-        let (code, said) = self.end();
-        assert_eq!(code, Some(0), "{said}");
+        let (code, text) = self.end();
+        assert_eq!(code, Some(0), "{text}");
     }
 }
 
-/// Runs a program in the lab's directory; `None`, with a message, where there is none.
-pub fn real(lab: &Lab, program: &str, arguments: &[&str]) -> Option<Output> {
+/// Connects to `drive.sock` and chooses the default export.
+pub fn connect(lab: &Lab) -> NbdClient<UnixStream> {
+    let stream = UnixStream::connect(lab.path("drive.sock")).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    NbdClient::connect(stream, "").expect("agreed")
+}
+
+/// Runs a program in the lab's directory; `None`, with a message, if it is missing.
+pub fn real(lab: &Lab, program: &str, arguments: &(impl Words + ?Sized)) -> Option<Output> {
     let mut command = Command::new(program);
-    // lowtide, for programs that start it.
-    let found = std::path::Path::new(env!("CARGO_BIN_EXE_lowtide")).parent().expect("a folder");
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.args(arguments).current_dir(lab.path("")).env("PATH", format!("{}:{path}", found.display()));
-    // A peer that is never answered must not stop the tests.
+    // Some programs start lowtide.
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_lowtide")).parent().expect("a folder");
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
+    command.args(arguments.words()).current_dir(lab.path("")).env("PATH", path);
     match within(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()), program) {
         Ok(output) => Some(output),
         Err(error) => {
@@ -127,15 +129,23 @@ pub fn real(lab: &Lab, program: &str, arguments: &[&str]) -> Option<Output> {
     }
 }
 
-/// The same, for a program that ends well; what it printed.
-pub fn ok(lab: &Lab, program: &str, arguments: &[&str]) -> Option<String> {
+/// Runs a program, which succeeds; returns its standard output, or `None` if it is missing.
+pub fn ok(lab: &Lab, program: &str, arguments: &(impl Words + ?Sized)) -> Option<String> {
     let output = real(lab, program, arguments)?;
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{program} {arguments:?}\n{out}\n{err}");
+    assert!(output.status.success(), "{program} {}\n{out}\n{err}", arguments.words().join(" "));
     Some(out.into_owned())
 }
 
-/// Runs a program that is ended after two minutes.
+/// Runs qemu-io with these commands, which succeed; returns its standard output, or `None` if it is missing.
+pub fn qemu_io(lab: &Lab, uri: &str, commands: &[&str]) -> Option<String> {
+    let mut arguments = vec!["-f", "raw"];
+    commands.iter().for_each(|command| arguments.extend(["-c", command]));
+    arguments.push(uri);
+    ok(lab, "qemu-io", &arguments)
+}
+
+/// Runs a program, which is killed after two minutes: a client may wait for an answer for ever.
 fn within(command: &mut Command, program: &str) -> std::io::Result<Output> {
     let mut child = command.spawn()?;
     let read = |mut pipe: Box<dyn Read + Send>| {
@@ -148,12 +158,12 @@ fn within(command: &mut Command, program: &str) -> std::io::Result<Output> {
     let err = read(Box::new(child.stderr.take().expect("a pipe")));
     let mut running = Running(child);
     for _ in 0..12_000 {
-        if running.ended() {
+        if running.has_ended() {
             let status = running.0.wait()?;
             let bytes = |thread: JoinHandle<std::io::Result<Vec<u8>>>| thread.join().expect("no panic");
             return Ok(Output { status, stdout: bytes(out)?, stderr: bytes(err)? });
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("{program} waits for ever");
+    panic!("{program} does not end");
 }

@@ -1,16 +1,16 @@
-//! Signals that end a program: on each of them a server ends in order, keeps the state of its drives, and
-//! removes its socket.
+//! Signals: on each one that ends a program by default, a server shuts down cleanly, writes the state of its drives,
+//! and removes its socket.
 
 use crate::common::{Lab, Running};
 use crate::served::Served;
 use rustix::process::Signal;
 
-/// Symptom: SIGUSR1, SIGALRM and others killed a server at once, and the state of its drives was lost. Cause:
-/// only four signals were caught. Fix: all signals that end a program by default are caught.
+/// Symptom: SIGUSR1, SIGALRM and others killed a server at once, and the state of its drives was lost. Cause: only four
+/// signals were caught. Fix: all signals that end a program by default are caught.
 #[test]
-fn every_signal_that_ends_a_program_ends_a_server_in_order() {
+fn on_every_ending_signal_a_server_shuts_down_cleanly() {
     let lab = Lab::new();
-    lab.ok(&["logdisk", "format", "disk.log", "--size", "64MiB", "--segment", "1MiB"]);
+    lab.ok("logdisk format disk.log --size 64MiB --segment 1MiB");
     for signal in [
         Signal::HUP,
         Signal::QUIT,
@@ -24,25 +24,25 @@ fn every_signal_that_ends_a_program_ends_a_server_in_order() {
         Signal::XFSZ,
     ] {
         let state = format!("{signal:?}.state");
-        let mut served = Served::start(&lab, &["--unix", "drive.sock", "--state", &state]);
+        let mut served = Served::start(&lab, &format!("--unix drive.sock --state {state}"));
         assert_eq!(served.ends_by(signal).0, Some(0), "{signal:?}");
         assert!(lab.path(&state).exists(), "{signal:?}: its state is not written");
         assert!(
             !lab.path(&format!("{state}.open")).exists() && !lab.path("drive.sock").exists(),
             "{signal:?}"
         );
-        let mut served = Served::start_plain(&lab, &["logdisk", "serve", "disk.log", "--unix", "drive.sock"]);
-        let (code, said) = served.ends_by(signal);
+        let mut served = Served::by(&lab, "logdisk serve disk.log --unix drive.sock");
+        let (code, text) = served.ends_by(signal);
         assert_eq!(code, Some(0), "{signal:?}");
-        assert!(said.contains("closed in order"), "{signal:?}: {said}");
+        assert!(text.contains("closed in order"), "{signal:?}: {text}");
     }
 }
 
-/// A limit of processor time sends SIGXCPU every second: the second one is not a user who insists.
+/// A limit of processor time sends SIGXCPU every second: only a repeated Ctrl-C ends a server at once.
 #[test]
-fn a_signal_that_repeats_itself_does_not_end_a_server_at_once() {
+fn a_repeated_sigxcpu_does_not_end_a_server_at_once() {
     let lab = Lab::new();
-    let mut served = Served::start(&lab, &["--unix", "drive.sock", "--state", "drive.state"]);
+    let mut served = Served::start(&lab, "--unix drive.sock --state drive.state");
     let process: &Running = served.running();
     for _ in 0..30 {
         process.signal(Signal::XCPU);

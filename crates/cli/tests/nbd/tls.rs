@@ -1,4 +1,4 @@
-//! TLS as other implementations speak it: GnuTLS below nbdinfo, nbdcopy and qemu.
+//! TLS with clients that use GnuTLS: nbdinfo, nbdcopy and qemu.
 
 use crate::common::Lab;
 use crate::served::{DRIVE, Served, ok, real};
@@ -6,10 +6,11 @@ use rcgen::{
     BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
 
-/// Makes `tls`, with certificates of an authority, a server and a client, and `stranger`, with a client's of another.
+/// Makes folders of certificates: `tls` for an authority, a server and a client; `stranger` for a client of another
+/// authority; `nobody` without a client certificate. All of them trust the authority in `tls`.
 fn certificates(lab: &Lab) {
     for folder in ["tls", "stranger"] {
-        std::fs::create_dir(lab.path(folder)).expect("a folder");
+        lab.make_directory(folder);
         let mut params = CertificateParams::new([]).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -29,46 +30,52 @@ fn certificates(lab: &Lab) {
             lab.write(&format!("{folder}/{name}-key.pem"), key.serialize_pem());
         }
     }
-    // The stranger trusts the server, which does not trust the stranger.
-    std::fs::copy(lab.path("tls/ca-cert.pem"), lab.path("stranger/ca-cert.pem")).expect("copied");
-    // Somebody without a certificate.
-    std::fs::create_dir(lab.path("nobody")).expect("a folder");
-    std::fs::copy(lab.path("tls/ca-cert.pem"), lab.path("nobody/ca-cert.pem")).expect("copied");
+    lab.make_directory("nobody");
+    for folder in ["stranger", "nobody"] {
+        lab.write(&format!("{folder}/ca-cert.pem"), lab.read("tls/ca-cert.pem"));
+    }
 }
 
-/// The URI of a client with the certificates in `folder`. The certificate is for the name, not for the address.
+/// Starts a server with the certificates in `tls`.
+fn serve(lab: &Lab, tls: &str) -> Served {
+    Served::start(lab, &format!("--tcp localhost:0 --tls-certificates tls {tls}"))
+}
+
+fn port(served: &Served) -> &str {
+    served.uris[0].rsplit(':').next().expect("a port")
+}
+
+/// The URI for a client with the certificates in `folder`. The server's certificate is for the name `localhost`.
 fn uri(lab: &Lab, served: &Served, folder: &str) -> String {
-    let port = served.uris[0].rsplit(':').next().expect("a port");
-    format!("nbds://localhost:{port}/?tls-certificates={}", lab.path(folder).display())
+    format!("nbds://localhost:{}/?tls-certificates={}", port(served), lab.path(folder).display())
 }
 
 #[test]
 fn clients_verify_the_server_and_are_verified() {
     let lab = Lab::new();
     certificates(&lab);
-    let place = ["--tcp", "localhost:0", "--tls-certificates", "tls"];
-    let required = Served::start(&lab, &[&place[..], &["--tls", "require"]].concat());
-    let Some(info) = ok(&lab, "nbdinfo", &[&uri(&lab, &required, "nobody")]) else { return };
+    let plain = |served: &Served| format!("nbd://localhost:{}/", port(served));
+    let required = serve(&lab, "--tls require");
+    let Some(info) = ok(&lab, "nbdinfo", &uri(&lab, &required, "nobody")) else { return };
     assert!(info.contains("with TLS"), "{info}");
-    // Without TLS nothing is told, not even a name.
-    let plain = uri(&lab, &required, "nobody").replace("nbds", "nbd");
-    let told =
-        real(&lab, "nbdinfo", &["--list", plain.split('?').next().expect("a URI")]).expect("it ran before");
-    assert!(!told.status.success() && !String::from_utf8_lossy(&told.stdout).contains(DRIVE));
+    // Without TLS the server does not even reveal the name of an export.
+    let list = real(&lab, "nbdinfo", &format!("--list {}", plain(&required))).expect("it ran before");
+    assert!(!list.status.success() && !String::from_utf8_lossy(&list.stdout).contains(DRIVE));
     required.ends_well();
 
-    let offered = Served::start(&lab, &[&place[..], &["--tls", "on"]].concat());
-    let plain = uri(&lab, &offered, "nobody").replace("nbds", "nbd");
-    let info = ok(&lab, "nbdinfo", &[plain.split('?').next().expect("a URI")]).expect("it ran before");
+    let offered = serve(&lab, "--tls on");
+    let info = ok(&lab, "nbdinfo", &plain(&offered)).expect("it ran before");
     assert!(info.contains("without TLS"), "{info}");
-    let info = ok(&lab, "nbdinfo", &[&uri(&lab, &offered, "nobody")]).expect("it ran before");
+    let info = ok(&lab, "nbdinfo", &uri(&lab, &offered, "nobody")).expect("it ran before");
     assert!(info.contains("with TLS"), "{info}");
     offered.ends_well();
 
-    let verified = Served::start(&lab, &[&place[..], &["--tls", "require", "--tls-verify-peer"]].concat());
-    for (folder, welcome) in [("tls", true), ("stranger", false), ("nobody", false)] {
-        let told = real(&lab, "nbdinfo", &["--size", &uri(&lab, &verified, folder)]).expect("it ran before");
-        assert_eq!(told.status.success(), welcome, "{folder}: {}", String::from_utf8_lossy(&told.stderr));
+    let verified = serve(&lab, "--tls require --tls-verify-peer");
+    for (folder, is_accepted) in [("tls", true), ("stranger", false), ("nobody", false)] {
+        let size = format!("--size {}", uri(&lab, &verified, folder));
+        let output = real(&lab, "nbdinfo", &size).expect("it ran before");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.success(), is_accepted, "{folder}: {error}");
     }
     verified.ends_well();
 }
@@ -79,23 +86,21 @@ fn data_comes_back_through_tls() {
     certificates(&lab);
     let image: Vec<u8> = (0..9_u32 << 18).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     lab.write("image", &image);
-    let place = ["--tcp", "localhost:0", "--tls-certificates", "tls"];
-    let served = Served::start(&lab, &[&place[..], &["--tls", "require", "--tls-verify-peer"]].concat());
-    let port = served.uris[0].rsplit(':').next().expect("a port").to_owned();
+    let served = serve(&lab, "--tls require --tls-verify-peer");
     let uri = uri(&lab, &served, "tls");
-    if ok(&lab, "nbdcopy", &["--flush", "image", &uri]).is_none() {
+    if ok(&lab, "nbdcopy", &format!("--flush image {uri}")).is_none() {
         return;
     }
-    ok(&lab, "nbdcopy", &[&uri, "copy"]);
-    let copy = std::fs::read(lab.path("copy")).expect("the copy");
+    ok(&lab, "nbdcopy", &format!("{uri} copy"));
+    let copy = lab.read_bytes("copy");
     assert!(copy[..image.len()] == image && copy[image.len()..].iter().all(|byte| *byte == 0));
-    // qemu has its own client of NBD.
+    // qemu has its own NBD client.
     let credentials = format!("tls-creds-x509,id=tls,endpoint=client,dir={}", lab.path("tls").display());
-    let drive = format!("driver=nbd,host=localhost,port={port},tls-creds=tls");
+    let drive = format!("driver=nbd,host=localhost,port={},tls-creds=tls", port(&served));
     let commands =
         ["-c", "write -P 3 64M 1M", "-c", "read -P 3 64M 1M", "-c", "discard 64M 1M", "-c", "flush"];
     let through = ["--object", &credentials, "--image-opts", &drive];
-    let Some(said) = ok(&lab, "qemu-io", &[&commands[..], &through].concat()) else { return };
-    assert!(!said.contains("failed"), "{said}");
+    let Some(text) = ok(&lab, "qemu-io", &[&commands[..], &through].concat()) else { return };
+    assert!(!text.contains("failed"), "{text}");
     served.ends_well();
 }

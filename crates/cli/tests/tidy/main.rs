@@ -1,8 +1,8 @@
-//! Rules of the source tree that no compiler checks: dependencies between crates, what pure crates never
-//! touch, how every file begins, and that the documentation is complete.
+//! Rules of the source tree that no compiler checks: dependencies between crates and modules, purity, headers and
+//! length of files, and completeness of the documentation.
 //!
-//! Each rule is a function from text to complaints. The first test runs all rules over the tree; the tests in
-//! `rules` give each rule a text that breaks it. Not here: what rustfmt and clippy check.
+//! Each rule is a function from text to complaints. The first test applies all rules to the tree; the tests in
+//! `rules` give each rule a text that breaks it.
 
 mod order;
 mod reading;
@@ -12,55 +12,32 @@ use order::{BELOW_CLI, DIRECTIONS, MODULES, direction, module, without_direction
 use reading::{code, dependencies, has_word, without_tests};
 use std::path::{Path, PathBuf};
 
-/// The most lines that a source file may have.
+/// Maximum number of lines of a source file.
 const MOST_LINES: usize = 600;
 
-/// The most parameters of a device file that may be fitted to published numbers.
+/// Maximum number of parameters of a device file that are fitted to published numbers.
 const MOST_FITTED: usize = 4;
 
-/// Devices that have more fitted parameters, and how many: see docs/models/validation.md for why.
+/// Devices with more fitted parameters, and their numbers. docs/models/validation.md gives the reasons.
 const MORE_FITTED: [(&str, usize); 1] = [("intel-320-160gb.toml", 7)];
 
-/// The only file outside `host` that may hold `unsafe` code: one instruction that reads nothing.
+/// The only file outside `host` with `unsafe` code: one instruction that reads nothing.
 const PREFETCH: &str = "crates/device/src/flash/prefetch.rs";
-/// The native module of the Python package, a crate outside of the workspace.
+/// The Python package; its native module is a crate outside of the workspace.
 const PYTHON: &str = "python";
 
 /// Crates without I/O and without a clock.
 const PURE: [&str; 4] = ["core", "device", "engines", "logdisk"];
 
-/// Names that a pure crate does not use.
-const IMPURE: [&str; 12] = [
-    "std::fs",
-    "std::net",
-    "std::thread",
-    "std::env",
-    "std::process",
-    "Instant",
-    "SystemTime",
-    "HashMap",
-    "HashSet",
-    "println",
-    "eprintln",
-    "libc",
-];
+/// Names that a pure crate must not use.
+const IMPURE: &str = "std::fs std::net std::thread std::env std::process Instant SystemTime HashMap HashSet \
+                      println eprintln libc";
 
 /// Calls that create a file, or open one for writing.
-const WRITERS: [&str; 11] = [
-    "fs::write(",
-    "File::create",
-    "File::options",
-    "OpenOptions",
-    ".create_new(",
-    "fs::rename(",
-    "fs::copy(",
-    "fs::hard_link(",
-    "NamedTempFile",
-    ".tempfile_in(",
-    ".persist(",
-];
+const WRITERS: &str = "fs::write( File::create File::options OpenOptions .create_new( fs::rename( fs::copy( \
+                       fs::hard_link( NamedTempFile .tempfile_in( .persist(";
 
-/// The only module that writes files.
+/// The only module that creates or replaces files.
 const OUTPUT: &str = "crates/files/src/output/";
 
 /// Modules that open files to write them in place.
@@ -70,7 +47,7 @@ const IN_PLACE: [&str; 3] = [
     "crates/live/src/logdisk/backing.rs",
 ];
 
-/// Calls that write a file in Python, and the modules that make them in a temporary folder.
+/// Calls that write a file in Python, and the modules that use them in a temporary folder.
 const PYTHON_WRITERS: [&str; 2] = ["write_text(", "write_bytes("];
 const TEMPORARY: [&str; 2] =
     ["python/package/lowtide/distributed/_into.py", "python/package/lowtide/distributed/_worker.py"];
@@ -85,7 +62,7 @@ fn the_tree_is_tidy() {
     for path in files(&root.join("crates"), "rs").into_iter().chain(native) {
         let name = shown(&path);
         let text = read(&path);
-        complaints.extend(header(&name, &text));
+        complaints.extend(header(&name, &text, "//! "));
         complaints.extend(length(&name, &text));
         complaints.extend(unfinished(&name, &text));
         let within = |crates: &[&str], part: &str| {
@@ -112,17 +89,17 @@ fn the_tree_is_tidy() {
     }
     complaints.extend(direction(PYTHON, BELOW_CLI, &read(&root.join(PYTHON).join("Cargo.toml"))));
     complaints.extend(without_direction(&root));
-    for (name, lines) in MODULES {
+    for (name, layers) in MODULES {
         let source = root.join(format!("crates/{name}/src"));
         for path in files(&source, "rs") {
             let below =
                 path.strip_prefix(&source).expect("it was found there").to_str().expect("plain names");
-            complaints.extend(module(name, lines, below, &read(&path)));
+            complaints.extend(module(name, layers, below, &read(&path)));
         }
     }
     for path in files(&root.join(PYTHON), "py") {
         let (name, text) = (shown(&path), read(&path));
-        complaints.extend(docstring(&name, &text));
+        complaints.extend(header(&name, &text, "\"\"\""));
         complaints.extend(python_writers(&name, &text));
         complaints.extend(length(&name, &text));
         complaints.extend(unfinished(&name, &text));
@@ -161,7 +138,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Every file below `folder` with that extension, in order, without build outputs and hidden folders.
+/// All files below `folder` with an extension, sorted, except in build outputs and hidden folders.
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -199,16 +176,10 @@ fn help(group: &str) -> String {
 
 // The rules.
 
-/// Every file begins with a doc comment that says what it is.
-fn header(name: &str, text: &str) -> Option<String> {
-    let what = "does not open with `//! …`: what it is, and what it leaves out";
-    (!text.starts_with("//! ")).then(|| format!("{name}: {what}"))
-}
-
-/// Every Python file begins with a docstring.
-fn docstring(name: &str, text: &str) -> Option<String> {
-    let what = "does not open with a docstring: what it is, and what it leaves out";
-    (!text.starts_with("\"\"\"")).then(|| format!("{name}: {what}"))
+/// Every file begins with documentation: `opening` is `//! ` in Rust and `"""` in Python.
+fn header(name: &str, text: &str, opening: &str) -> Option<String> {
+    let what = "does not open with documentation: what it is, and what it leaves out";
+    (!text.starts_with(opening)).then(|| format!("{name}: {what} (`{opening}`)"))
 }
 
 fn length(name: &str, text: &str) -> Option<String> {
@@ -232,11 +203,11 @@ fn unsafe_code(name: &str, text: &str) -> Option<String> {
 
 fn impure(name: &str, text: &str) -> Vec<String> {
     let code = code(text, false);
-    let named = IMPURE.iter().filter(|word| has_word(&code, word));
+    let named = IMPURE.split(' ').filter(|word| has_word(&code, word));
     named.map(|word| format!("{name}: `{word}` in a pure crate: the world comes in as arguments")).collect()
 }
 
-/// Only `lowtide_files::output` writes files that users name, because it knows what must not be overwritten.
+/// Only `lowtide_files::output` writes files that users name, because it protects stores, inputs and devices.
 fn writers(name: &str, text: &str) -> Vec<String> {
     let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
     if is_test || name.starts_with(OUTPUT) {
@@ -248,7 +219,7 @@ fn writers(name: &str, text: &str) -> Vec<String> {
         let what = "writes in place without asking `output::in_place`";
         return (!asks).then(|| format!("{name}: {what}")).into_iter().collect();
     }
-    let found = WRITERS.iter().filter(|writer| code.contains(**writer));
+    let found = WRITERS.split(' ').filter(|writer| code.contains(*writer));
     found.map(|writer| format!("{name}: `{writer}`: files are written by `lowtide_files::output`")).collect()
 }
 

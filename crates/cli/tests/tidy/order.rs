@@ -1,6 +1,4 @@
 //! Allowed dependencies: between crates, and between the modules of a crate.
-//!
-//! Not here: all other rules for a crate (`main`).
 
 use super::reading::{code, dependencies, without_tests};
 use std::path::Path;
@@ -30,108 +28,63 @@ pub const BELOW_STUDIES: &[&str] = &[
     "powercut",
 ];
 
-/// All crates below the two programs: the command line and the native module of the Python package.
+/// All crates below the command line and the native module of the Python package.
 pub const BELOW_CLI: &[&str] = &[
     "core", "device", "engines", "host", "oltp", "logdisk", "record", "files", "live", "lab", "report",
     "powercut", "studies",
 ];
 
-/// The modules of each crate, in layers: a module may use those of earlier lines, but none of its own line.
-/// Names at the root of a crate (`crate::Error`) are not followed.
-pub const MODULES: [(&str, &[&str]); 14] = [
+/// The modules of each crate, in layers separated by `|`: a module may use those of earlier layers, but none of its own
+/// layer. Names at the root of a crate (`crate::Error`) are not followed.
+pub const MODULES: [(&str, &str); 14] = [
     (
         "core",
-        &[
-            "filesystem in_flight rng state suggest",
-            "units",
-            "block",
-            "batch extents measure storage trace workload wraps",
-            "virtual_load",
-        ],
+        "filesystem in_flight rng state suggest | units | block | \
+         batch extents measure storage trace workload wraps | virtual_load",
     ),
-    (
-        "device",
-        &["layout partition", "array cache composite disk flash log spec state volume", "fault power"],
-    ),
+    ("device", "layout partition | array cache composite disk flash log spec state volume | fault power"),
     (
         "logdisk",
-        &[
-            "closed_form format medium",
-            "aligned error log",
-            "scan",
-            "reader",
-            "recover",
-            "check disk",
-            "resize virtual_time",
-        ],
+        "closed_form format medium | aligned error log | scan | reader | recover | check disk | \
+         resize virtual_time",
     ),
     (
         "host",
-        &[
-            "cgroup clock event memory mountinfo objection pattern process sqlite_vfs",
-            "cpu error region",
-            "data http nbd run_folder",
-            "block",
-            "live",
-            "attach target",
-            "engine",
-            "bench environment",
-        ],
+        "cgroup clock event memory mountinfo objection pattern process sqlite_vfs | \
+         cpu error region | data http nbd run_folder | block | live | attach target | engine | \
+         bench environment",
     ),
-    ("engines", &["settings tpcc", "interval", "inserts model"]),
+    ("engines", "settings tpcc | interval | inserts model"),
     (
         "oltp",
-        &[
-            "address network",
-            "check database error named sqlite terminals watchdog",
-            "server",
-            "mariadb postgres snapshot",
-            "folder instance",
-            "bench",
-        ],
+        "address network | check database error named sqlite terminals watchdog | server | \
+         mariadb postgres snapshot | folder instance | bench",
     ),
-    ("record", &["column fact factors gap latency_parts oltp quantity verdict", "analysis"]),
-    ("files", &["application catalogue passwords table trace", "device", "output"]),
+    ("record", "column fact factors gap latency_parts oltp quantity verdict | analysis"),
+    ("files", "application catalogue passwords table trace | device | output"),
     (
         "live",
-        &[
-            "counts figures record request_log time",
-            "contract stat state",
-            "drive",
-            "control open",
-            "attached logdisk service",
-        ],
+        "counts figures record request_log time | contract stat state | drive | control open | \
+         attached logdisk service",
     ),
     (
         "lab",
-        &[
-            "cell_error experiment smart",
-            "plan witness",
-            "fio_job prepare rounds store",
-            "import load",
-            "campaign",
-        ],
+        "cell_error experiment smart | plan witness | fio_job prepare rounds store | import load | \
+         campaign",
     ),
     (
         "report",
-        &[
-            "answer claim comparison export find number",
-            "sweep table",
-            "compare durability frame lifetime",
-            "cost databases verdict",
-            "figure tables",
-            "render rounds",
-            "html",
-            "build sample",
-        ],
+        "answer claim comparison export find number | sweep table | \
+         compare durability frame lifetime | cost databases verdict | figure tables | \
+         render rounds | html | build sample",
     ),
-    ("powercut", &["factors keep kernel ledger show", "evidence simulated", "attached"]),
-    ("studies", &["advise bench fit interleave validate", "adaptive", "failure", "ask"]),
-    ("cli", &["args say", "failure", "metrics output serve", "interrupt progress watch", "show", "command"]),
+    ("powercut", "factors keep kernel ledger show | evidence simulated | attached"),
+    ("studies", "advise bench fit interleave validate | adaptive | failure | ask"),
+    ("cli", "args say | failure | metrics output serve | interrupt progress | watch | show | command"),
 ];
 
-/// The one line whose modules may use each other: devices are made of devices, so the code that describes,
-/// builds and restores them needs all kinds.
+/// The only layer whose modules may use each other. Devices are made of devices, so the code that describes, builds and
+/// restores them needs all kinds.
 pub const KNOW_EACH_OTHER: (&str, &str) =
     ("device", "array cache composite disk flash log spec state volume");
 
@@ -155,21 +108,22 @@ pub fn without_direction(root: &Path) -> Vec<String> {
 }
 
 /// A module uses only modules below it. `below` is the path of the file in the crate's `src`.
-pub fn module(krate: &str, lines: &[&str], below: &str, text: &str) -> Vec<String> {
+pub fn module(krate: &str, layers: &str, below: &str, text: &str) -> Vec<String> {
     let own = below.split('/').next().expect("there is a first part").trim_end_matches(".rs");
     if ["lib", "main"].contains(&own) || below.split('/').any(|part| ["tests", "tests.rs"].contains(&part)) {
         return Vec::new();
     }
-    let line_of = |name: &str| lines.iter().position(|line| line.split(' ').any(|it| it == name));
-    let Some(at) = line_of(own) else {
+    let layers: Vec<&str> = layers.split(" | ").collect();
+    let layer_of = |name: &str| layers.iter().position(|layer| layer.split(' ').any(|it| it == name));
+    let Some(at) = layer_of(own) else {
         return vec![format!(
             "crates/{krate}/src/{below}: `{own}` is not in MODULES of crates/cli/tests/tidy/order.rs"
         )];
     };
     let known = |other: &&String| {
-        let there = line_of(other);
-        let together = krate == KNOW_EACH_OTHER.0 && there == Some(at) && lines[at] == KNOW_EACH_OTHER.1;
-        **other == own || there.is_none_or(|there| there < at) || together
+        let layer = layer_of(other);
+        let together = krate == KNOW_EACH_OTHER.0 && layer == Some(at) && layers[at] == KNOW_EACH_OTHER.1;
+        **other == own || layer.is_none_or(|layer| layer < at) || together
     };
     let uses = modules_named(&code(without_tests(text), false));
     let wrong = uses.iter().filter(|other| !known(other));

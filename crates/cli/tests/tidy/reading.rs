@@ -1,6 +1,5 @@
-//! Reads sources and manifests as far as the rules need: code without comments and strings, dependencies.
-//!
-//! Not here: the rest of Rust's syntax.
+//! Parsing for the rules: code without comments and strings, and dependencies in manifests. It does not parse other
+//! syntax.
 
 /// The text before its final test module.
 pub fn without_tests(text: &str) -> &str {
@@ -94,7 +93,7 @@ pub fn plain_string(text: &str) -> usize {
     text.len()
 }
 
-/// The length of the raw string at the start of `text`; 0 where there is none.
+/// The length of the raw string at the start of `text`; 0 if there is none.
 pub fn raw_string(text: &str) -> usize {
     let hashes = text[1..].chars().take_while(|c| *c == '#').count();
     let begin = 1 + hashes + 1;

@@ -1,30 +1,26 @@
-//! Tests of the rules: each is given a text that breaks it.
-//!
-//! Not here: the source tree (`main`).
+//! Tests of the rules: each gets a text that breaks it.
 
 use super::order::{direction, module};
 use super::*;
 
 #[test]
-fn a_file_without_a_header_is_told() {
-    assert!(header("x.rs", "use std::fmt;\n").is_some());
-    assert!(header("x.rs", "//! What it is.\n").is_none());
+fn a_file_without_a_header_is_reported() {
+    for (name, opening, without, with) in [
+        ("x.rs", "//! ", "use std::fmt;\n", "//! What it is.\n"),
+        ("x.py", "\"\"\"", "import os\n", "\"\"\"What it is.\"\"\"\n"),
+    ] {
+        assert!(header(name, without, opening).is_some() && header(name, with, opening).is_none());
+    }
 }
 
 #[test]
-fn a_module_of_python_without_a_docstring_is_told() {
-    assert!(docstring("x.py", "import os\n").is_some());
-    assert!(docstring("x.py", "\"\"\"What it is.\"\"\"\n").is_none());
-}
-
-#[test]
-fn a_long_file_is_told() {
+fn a_long_file_is_reported() {
     assert!(length("x.rs", &"\n".repeat(MOST_LINES + 1)).is_some());
     assert!(length("x.rs", &"\n".repeat(MOST_LINES)).is_none());
 }
 
 #[test]
-fn unfinished_work_is_told() {
+fn unfinished_work_is_reported() {
     let marks = [concat!("// TO", "DO: later"), concat!("FIX", "ME"), concat!("todo", "!()")];
     for text in marks.into_iter().chain([concat!("unimplemented", "!(\"x\")")]) {
         assert_eq!(unfinished("x.rs", text).len(), 1, "{text}");
@@ -33,7 +29,7 @@ fn unfinished_work_is_told() {
 }
 
 #[test]
-fn too_many_fitted_keys_are_told() {
+fn too_many_fitted_keys_are_reported() {
     let keys = |count| "size = 1  # fitted: so\n".repeat(count);
     let device = |count, rows: &str| format!("fitted-to = [{rows}]  # what was fitted\n{}", keys(count));
     assert!(fitted("x.toml", &device(2, r#""e02:1", "e02:2""#)).is_empty());
@@ -44,7 +40,7 @@ fn too_many_fitted_keys_are_told() {
 }
 
 #[test]
-fn unsafe_code_is_told_and_talk_of_it_is_not() {
+fn unsafe_code_is_reported_outside_comments_and_strings() {
     for text in ["unsafe { x() }", "unsafe fn f() {}", "pub unsafe impl Send for X {}"] {
         assert!(unsafe_code("x.rs", text).is_some(), "{text}");
     }
@@ -53,7 +49,7 @@ fn unsafe_code_is_told_and_talk_of_it_is_not() {
     for text in talk {
         assert!(unsafe_code("x.rs", text).is_none(), "{text}");
     }
-    // A quote in a character literal, an escape or a lifetime does not hide the code after it.
+    // Quotes in character literals, escapes and lifetimes do not hide the code after them.
     for text in
         ["'\"'; unsafe {}", "'\\''; unsafe {}", "fn f<'a>(x: &'a u8) { unsafe {} }", "\"\\\"\"; unsafe {}"]
     {
@@ -62,7 +58,7 @@ fn unsafe_code_is_told_and_talk_of_it_is_not() {
 }
 
 #[test]
-fn a_file_that_is_written_by_hand_is_told() {
+fn a_file_that_is_written_by_hand_is_reported() {
     let name = "crates/lab/src/x.rs";
     for text in ["std::fs::write(path, text)?;", "File::create(path)", "OpenOptions::new().write(true)"] {
         assert_eq!(writers(name, text).len(), 1, "{text}");
@@ -77,7 +73,7 @@ fn a_file_that_is_written_by_hand_is_told() {
 }
 
 #[test]
-fn a_clock_or_a_hash_map_in_a_pure_crate_is_told() {
+fn a_clock_or_a_hash_map_in_a_pure_crate_is_reported() {
     for text in ["use std::fs;", "use std::time::Instant;", "std::thread::spawn(f)", "HashMap<u8, u8>"] {
         assert_eq!(impure("x.rs", text).len(), 1, "{text}");
     }
@@ -85,14 +81,14 @@ fn a_clock_or_a_hash_map_in_a_pure_crate_is_told() {
 }
 
 #[test]
-fn a_model_that_reads_published_numbers_is_told() {
+fn a_model_that_reads_published_numbers_is_reported() {
     assert_eq!(published("x.rs", "include_str!(\"../../../published/e02.csv\");").len(), 2);
     assert_eq!(published("x.rs", "let path = \"published/e02.csv\";").len(), 1);
     assert!(published("x.rs", "/// Rows of `published/e02`.\npub fitted_to: Vec<String>,").is_empty());
 }
 
 #[test]
-fn a_dependency_against_the_direction_is_told() {
+fn a_dependency_against_the_direction_is_reported() {
     let manifest = "[dependencies]\nlowtide-core.workspace = true\nlowtide-lab = { path = \"../lab\" }\n";
     assert_eq!(direction("device", &["core"], manifest).len(), 1);
     assert!(direction("cli", &["core", "lab"], manifest).is_empty());
@@ -104,9 +100,8 @@ fn a_dependency_against_the_direction_is_told() {
 }
 
 #[test]
-fn a_module_that_uses_one_above_it_is_told() {
-    let lines: &[&str] = &["units rng", "plan", "store"];
-    let of = |below: &str, text: &str| module("lab", lines, below, text);
+fn a_module_that_uses_one_above_it_is_reported() {
+    let of = |below: &str, text: &str| module("lab", "units rng | plan | store", below, text);
     assert!(of("store/mod.rs", "use crate::plan::{self, Plan};\nuse crate::{rng, units::Bytes};").is_empty());
     assert_eq!(
         of("plan/mod.rs", "use crate::{units::{A, B}, store};"),
@@ -119,22 +114,22 @@ fn a_module_that_uses_one_above_it_is_told() {
 }
 
 #[test]
-fn a_dependency_without_a_reason_is_told() {
+fn a_dependency_without_a_reason_is_reported() {
     let manifest = "[workspace.dependencies]\nserde = { version = \"1\" }\n\n[build-dependencies]\nrand = \"0.9\"\n\
                     \n[lints]\nworkspace = true\n";
-    let told = unexplained(manifest, "- `serde`: reads files");
-    assert_eq!(told, ["CONTRIBUTING.md: gives no reason for the dependency `rand`"]);
+    let text = unexplained(manifest, "- `serde`: reads files");
+    assert_eq!(text, ["CONTRIBUTING.md: gives no reason for the dependency `rand`"]);
 }
 
 #[test]
-fn tests_that_run_otherwise_than_the_readme_says_are_told() {
+fn test_commands_that_differ_from_the_readme_are_reported() {
     assert!(commands("cargo test --workspace\n", "set -e\ncargo test --workspace\n").is_empty());
     assert_eq!(commands("cargo test --workspace\n", "cargo test --workspace --lib\n").len(), 1);
     assert_eq!(commands("Run the tests.\n", "cargo test --workspace\n").len(), 1);
 }
 
 #[test]
-fn a_verb_that_no_document_names_is_told() {
+fn a_verb_that_no_document_names_is_reported() {
     let help =
         "Usage\n\nCommands:\n  run   Run\n        and report\n  help  Print\n\nOptions:\n  -h  Print\n";
     assert!(undocumented("lowtide", help, "`lowtide run x`").is_empty());
@@ -143,8 +138,8 @@ fn a_verb_that_no_document_names_is_told() {
 }
 
 #[test]
-fn a_link_to_nothing_is_told() {
+fn a_link_to_nothing_is_reported() {
     let text = "[a](there.md) [b](gone.md#part) [c](https://example.org) [d](#here)";
-    let told = dead_links("x.md", text, &|link| link == "there.md");
-    assert_eq!(told, ["x.md: links to gone.md, which is not there"]);
+    let text = dead_links("x.md", text, &|link| link == "there.md");
+    assert_eq!(text, ["x.md: links to gone.md, which is not there"]);
 }
