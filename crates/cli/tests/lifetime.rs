@@ -133,7 +133,7 @@ fn a_campaign_lasts_by_its_counters() {
     lab.ok(&["run", "./reads.toml", scale, share]);
     assert_says(
         &lab.refuses(&["lifetime", "reads", "--writes", "1GB/day"], 2),
-        &["no cell that is done and wrote"],
+        &["no completed cell with writes"],
     );
 }
 
@@ -198,7 +198,7 @@ fn bad_arguments_say_what_is_accepted() {
     );
     assert_says(&ask(&["./none.toml", "--writes", "1TB/day"]), &["cannot read the device `./none.toml`"]);
     for none in ["sas-15k-73gb", "intel-320-x2-raid0"] {
-        let says = [&format!("{none} is not one flash drive") as &str, "of an array one of its members"];
+        let says = [&format!("{none} is not a single flash drive") as &str, "for an array one of its members"];
         assert_says(&ask(&[none, "--writes", "1TB/day"]), &says);
     }
     let device = ["intel-320-160gb", "--writes", "1TB/day"];

@@ -117,6 +117,7 @@ pub const MODULES: [(&str, &[&str]); 14] = [
         &[
             "answer claim comparison export find number",
             "sweep table",
+            "group",
             "compare durability frame lifetime",
             "cost databases verdict",
             "figure tables",
