@@ -102,7 +102,7 @@ fn a_campaign_lasts_by_its_counters() {
         assert_eq!(row["write_amplification"], cell["write_amplification"], "{row}\n{cell}");
     }
     lab.ok("run ./reads.toml --scale 1/256");
-    lab.refuses("lifetime reads --writes 1GB/day", 2, &["no cell that is done and wrote"]);
+    lab.refuses("lifetime reads --writes 1GB/day", 2, &["no completed cell with writes"]);
 }
 
 #[test]
@@ -164,7 +164,8 @@ fn bad_arguments_say_what_is_accepted() {
     refused("1 --writes 1TB/day", &["there is no store lowtide.db", "run an experiment first"]);
     refused("./none.toml --writes 1TB/day", &["cannot read the device `./none.toml`"]);
     for name in ["sas-15k-73gb", "intel-320-x2-raid0"] {
-        let says = [&format!("{name} is not one flash drive") as &str, "of an array one of its members"];
+        let says =
+            [&format!("{name} is not a single flash drive") as &str, "for an array one of its members"];
         refused(&format!("{name} --writes 1TB/day"), &says);
     }
     for (more, says) in [

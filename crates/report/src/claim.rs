@@ -1,6 +1,4 @@
-//! A sentence of a study and whether it holds: what whoever validates hands over, ready to show.
-//!
-//! Not here: the check.
+//! A checked claim of a study, as the caller of a report supplies it.
 
 /// A claim that was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,7 +7,7 @@ pub struct Checked {
     pub study: String,
     /// Its name: `larger-is-slower`.
     pub name: String,
-    /// The sentence.
+    /// The claim as a sentence.
     pub says: String,
     /// The experiment that was run for it.
     pub experiment: String,
@@ -17,10 +15,10 @@ pub struct Checked {
     pub where_label: String,
     /// What was checked: `level throughput: falling`.
     pub check: String,
-    /// What was found, or why nothing was.
+    /// The number found, or the reason for its absence.
     pub found: String,
-    /// Whether it holds. One that could not be judged does not.
+    /// Whether the claim holds. A claim that could not be judged does not hold.
     pub holds: bool,
-    /// Where a failure that is known is explained.
+    /// The document that explains a known failure.
     pub left_out: Option<String>,
 }

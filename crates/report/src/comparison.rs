@@ -1,43 +1,43 @@
-//! Published numbers beside measured ones: what the caller hands over, ready to show.
+//! Published numbers with the measured ones, as the caller of a report supplies them.
 //!
-//! Not here: where published numbers are kept and how a cell is found for one; whoever validates knows.
+//! Not here: the search for published numbers and their cells (`lowtide_studies::validate`).
 
-/// One published number and what this campaign says in its place.
+/// One published number and the campaign's number for the same case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// The study: `Intel 320 random write, first post`.
     pub study: String,
     /// The row of the study, from 1.
     pub line: u32,
-    /// What was measured: `throughput stabilised`.
+    /// The metric: `throughput stabilised`.
     pub metric: String,
-    /// For which case: `100 GiB`, `16 threads`.
+    /// The case: `100 GiB`, `16 threads`.
     pub where_label: String,
     /// Unit of `published` and `model`: `MiB/s`, `ms`, `%`.
     pub unit: String,
     /// The published number, in `unit`.
     pub published: f64,
-    /// What this campaign found, in `unit`; `None` where it has no such cell.
+    /// The campaign's number, in `unit`; `None` if it has no such cell.
     pub model: Option<f64>,
-    /// Why there is no model value.
+    /// The reason for a missing campaign number.
     pub missing: Option<String>,
-    /// (model − published) / published, in percent; `None` without a model value or for a bound that is met.
+    /// (model − published) / published, in percent; `None` without a model value or if a bound is met.
     pub error_percent: Option<f64>,
-    /// Where the published number is only a bound.
+    /// The kind of bound, if the published number is only a bound.
     pub bound: Option<Bound>,
-    /// The number was used to fit the device, so agreement proves nothing.
+    /// Whether the number was used to fit the device, so that agreement is no evidence.
     pub used_to_fit: bool,
-    /// Where it was published.
+    /// The publication.
     pub source: String,
-    /// A caveat; empty where there is none.
+    /// A caveat; may be empty.
     pub note: String,
-    /// What the number is a value of, so that figures can show it where it belongs.
+    /// The quantity, which decides the figure that shows the number.
     pub quantity: Quantity,
-    /// The cell ([`lowtide_record::Cell::index`]) it compares with, where it is one cell.
+    /// The [`lowtide_record::Cell::index`] of the compared cell, if it is a single cell.
     pub cell: Option<u32>,
 }
 
-/// A published number that is one-sided: `never below 400`.
+/// The direction of a one-sided published number: `never below 400`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// The true value is this or more.
@@ -47,7 +47,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// The sign before the number.
+    /// The sign in front of the number.
     pub fn sign(self) -> &'static str {
         match self {
             Bound::AtLeast => "≥",
@@ -63,7 +63,7 @@ impl Bound {
     }
 }
 
-/// What a published number is a value of.
+/// The quantity of a published number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// Settled throughput in MiB/s.
@@ -76,13 +76,13 @@ pub enum Quantity {
     LatencyMsP95,
     /// Blocks that a log layer wrote for each block written to it.
     LayerAmplification,
-    /// Anything else; shown in the table only.
+    /// Any other quantity; shown in the table only.
     Other,
 }
 
 impl Comparison {
-    /// Whether the model is within `percent` of the published number, or keeps the published bound.
-    /// `None` where there is nothing to compare.
+    /// Returns whether the model is within `percent` of the published number or meets the published bound;
+    /// `None` if there is nothing to compare.
     pub fn within(&self, percent: f64) -> Option<bool> {
         let model = self.model?;
         match self.bound {

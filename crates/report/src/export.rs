@@ -1,8 +1,9 @@
-//! Raw numbers: every interval of a campaign as CSV, the transactions of databases as CSV, every record as JSON.
+//! Raw numbers: intervals and transactions as CSV, a complete campaign as JSON.
 //!
-//! The same records give the same bytes. Not here: wall-clock time, the environment and the command line,
-//! which differ between runs that measured the same.
+//! Equal records give equal bytes. The exports leave out wall-clock time, environment and command line, which differ
+//! between runs with the same measurements.
 
+use crate::group::distinct;
 use lowtide_core::measure::Gap;
 use lowtide_core::{Counters, Distribution};
 use lowtide_engines::tpcc::Kind;
@@ -15,25 +16,20 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 use std::io::{self, Write};
 
-/// Columns that say which cell a line is of, beside its factors.
+/// The columns that identify the cell of a line, in addition to its factors.
 const CELL: [&str; 4] = ["campaign", "cell", "step", "repetition"];
 
-/// Writes one CSV line per interval: campaign, cell, factors, then the numbers of the interval with their units.
+/// Writes one CSV line per interval: campaign, cell, factors, then the numbers of the interval.
 ///
 /// # Errors
-/// Where `out` refuses to be written.
+/// If writing to `out` fails.
 pub fn export_csv(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
-    let mut factors: Vec<&str> = Vec::new();
-    for factor in campaign.cells.iter().flat_map(|cell| &cell.factors) {
-        if !factors.contains(&factor.name.as_str()) {
-            factors.push(&factor.name);
-        }
-    }
+    let factors = distinct(campaign.cells.iter().flat_map(|cell| &cell.factors).map(|it| it.name.as_str()));
     let counters = counters(&Counters::default());
     let mut writer = csv::Writer::from_writer(out);
     let mut header: Vec<String> = CELL.map(str::to_owned).to_vec();
     let numbers = || Row::COLUMNS.iter().map(|column| column.name);
-    // A factor that is called like a column would make the name ambiguous.
+    // A factor with the name of a column gets a prefix.
     let taken = |name: &str| CELL.contains(&name) || numbers().any(|column| column == name);
     header.extend(factors.iter().map(|f| if taken(f) { format!("factor_{f}") } else { (*f).to_owned() }));
     header.extend(numbers().map(str::to_owned));
@@ -66,10 +62,10 @@ pub fn export_csv(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     writer.flush()
 }
 
-/// Writes one CSV line per interval and kind of transaction of the databases of a campaign.
+/// Writes one CSV line per interval and kind of transaction of a campaign's databases.
 ///
 /// # Errors
-/// Where `out` refuses to be written.
+/// If writing to `out` fails.
 pub fn export_transactions(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     let of_kind = Done::COLUMNS.iter().map(|column| column.name);
@@ -87,7 +83,7 @@ pub fn export_transactions(campaign: &Campaign, out: &mut dyn Write) -> io::Resu
     writer.flush()
 }
 
-/// The numbers of an interval; those of a device that was not seen are empty.
+/// The numbers of an interval; empty for an unobserved device.
 fn of_interval(row: &Row, seen: bool) -> impl Iterator<Item = String> {
     let one = move |column: &Column<Row>| match column.known {
         Known::WithDevice if !seen => String::new(),
@@ -96,10 +92,10 @@ fn of_interval(row: &Row, seen: bool) -> impl Iterator<Item = String> {
     Row::COLUMNS.iter().map(one)
 }
 
-/// Writes one JSON object: the campaign, its cells, and for each its intervals, histograms and verdict.
+/// Writes one JSON object: the campaign and its cells, with the intervals, histograms and verdict of each.
 ///
 /// # Errors
-/// Where `out` refuses to be written.
+/// If writing to `out` fails.
 pub fn export_json(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     let object = Exported {
         cells: &campaign.cells,
@@ -116,7 +112,7 @@ pub fn export_json(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// A campaign as JSON has it: keys in alphabetical order, as in all its objects.
+/// The JSON form of a campaign, with keys in alphabetical order.
 #[derive(Serialize)]
 struct Exported<'a> {
     #[serde(serialize_with = "one_by_one")]
@@ -131,9 +127,20 @@ struct Exported<'a> {
     version: &'a str,
 }
 
-/// Cells as JSON, of which one is in memory at a time.
+/// Serialises cells one at a time, so that only one is in memory as JSON.
 fn one_by_one<S: Serializer>(cells: &&[Cell], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(cells.iter().map(cell))
+}
+
+/// The name of a status in exports and frames.
+pub(crate) fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Pending => "pending",
+        Status::Done => "done",
+        Status::Failed => "failed",
+        Status::Spared => "spared",
+        Status::Damaged => "damaged",
+    }
 }
 
 fn cell(cell: &Cell) -> Json {
@@ -143,13 +150,7 @@ fn cell(cell: &Cell) -> Json {
         "step": cell.step,
         "factors": cell.factors.iter().map(pairs).collect::<Vec<_>>(),
         "repetition": cell.repetition,
-        "status": match cell.status {
-            Status::Pending => "pending",
-            Status::Done => "done",
-            Status::Failed => "failed",
-            Status::Spared => "spared",
-            Status::Damaged => "damaged",
-        },
+        "status": status_name(cell.status),
         "failure": cell.failure,
         "data_bytes": cell.data.get(),
         "capacity_bytes": cell.capacity.get(),
@@ -177,12 +178,12 @@ fn cell(cell: &Cell) -> Json {
     object
 }
 
-/// When lowtide itself did not run.
+/// A period during which lowtide did not run.
 fn gap(gap: &Gap) -> Json {
     json!({ "at_ns": gap.at_ns, "length_ns": gap.length.get(), "cause": gap.cause.name() })
 }
 
-/// What is known of a database, its keys with `_` as everywhere else.
+/// The facts of a database, with `_` instead of `-` in keys.
 fn oltp(known: &Oltp) -> Json {
     let mut object = underscored(serde_json::to_value(known).expect("plain numbers and texts"));
     let counts = Kind::ALL.iter().zip(&known.latency).map(|(kind, latency)| (kind.name(), buckets(latency)));
@@ -203,13 +204,12 @@ fn underscored(json: Json) -> Json {
 
 fn transactions(transactions: &Transactions) -> Json {
     let one = |(kind, done): (&Kind, &Done)| {
-        let value = Json::Object(numbers(Done::COLUMNS, done, |_| true));
-        (kind.name().to_owned(), value)
+        (kind.name().to_owned(), Json::Object(numbers(Done::COLUMNS, done, |_| true)))
     };
     Json::Object(Kind::ALL.iter().zip(&transactions.kinds).map(one).collect())
 }
 
-/// An interval; the numbers of a device that was not observed are null.
+/// An interval; the numbers of an unobserved device are null.
 fn row(row: &Row, seen: bool) -> Json {
     let mut object = numbers(Row::COLUMNS, row, |known| seen || known != Known::WithDevice);
     object.insert("counters".to_owned(), row.counters.as_ref().map(counters).into());
@@ -220,7 +220,7 @@ fn row(row: &Row, seen: bool) -> Json {
     Json::Object(object)
 }
 
-/// The numbers of a record by name; those of a latency are an object of their own: `read_latency`, with `ns_p99` in it.
+/// The numbers of a record by name. Latencies are nested: `read_latency` contains `ns_p99`.
 fn numbers<R>(columns: &[Column<R>], record: &R, is_known: impl Fn(Known) -> bool) -> Map<String, Json> {
     let mut object = Map::new();
     for column in columns {
@@ -240,7 +240,7 @@ fn numbers<R>(columns: &[Column<R>], record: &R, is_known: impl Fn(Known) -> boo
     object
 }
 
-/// `[highest latency of the bucket in ns, operations]` of each bucket that is not empty.
+/// `[highest latency in ns, operations]` of each non-empty bucket.
 fn buckets(latency: &Distribution) -> Vec<(u64, u64)> {
     latency.buckets().map(|(ns, count)| (ns.get(), count)).collect()
 }
@@ -262,7 +262,7 @@ fn verdict(verdict: &Verdict, quantity: Quantity) -> Json {
     }
 }
 
-/// The counters by name, in order of name.
+/// The counters in order of name.
 fn counters(counters: &Counters) -> Map<String, Json> {
     match serde_json::to_value(counters).expect("counters are plain numbers") {
         Json::Object(map) => map,

@@ -1,33 +1,33 @@
-//! Finding a number in the cells of a campaign, or the reason why there is none.
+//! Looks up a number in the cells of a campaign, or the reason for its absence.
 //!
-//! Numbers are in the units used inside: MiB/s, requests per second, new orders per minute, seconds. Not here: what they are held
-//! against.
+//! Numbers are in internal units: MiB/s, requests per second, new orders per minute, seconds. The number to
+//! compare with is the caller's.
 
 use lowtide_core::{Bytes, Latency};
 use lowtide_lab::experiment::{Claim, Finding, Form, Measure, Of, Resolved, Selection, is_at};
 use lowtide_record::analysis::Verdict;
 use lowtide_record::{Campaign, Cell, Quantity, Row, Status};
 
-/// A cell is stable from the first interval after which every mean over this many intervals …
+/// A cell is stable from the first interval after which every mean over this many intervals
 const STABLE_INTERVALS: usize = 6;
-/// … stays this close to its settled throughput.
+/// stays within this share of its settled throughput.
 const STABLE_WITHIN: f64 = 0.10;
 
-/// Reads the latencies of a cell, reads and writes together, of the intervals that begin between two instants of
-/// its measurement (nanoseconds); `None` where they cannot be read.
+/// Returns the latencies of a cell, reads and writes merged, over the intervals that begin between two times of
+/// its measurement in nanoseconds; `None` if they cannot be read.
 pub type Latencies<'a> = dyn Fn(u32, u64, u64) -> Option<Latency> + 'a;
 
-/// Looks for numbers in a campaign.
+/// Looks up numbers in a campaign.
 pub struct Finder<'a> {
-    /// The experiment that asks for them.
+    /// The experiment that defines the cells.
     pub experiment: &'a Resolved,
-    /// The campaign that ran it.
+    /// The campaign.
     pub campaign: &'a Campaign,
-    /// Reads the latencies of its cells.
+    /// Reads latencies of the campaign's cells.
     pub latencies: &'a Latencies<'a>,
 }
 
-/// The most that a claim allows of a single cell, for claims about `of`: the cell, and the limit.
+/// The upper limits that claims about `of` set for a single cell: the cell and its limit.
 pub(crate) fn limits(campaign: &Campaign, of: Of) -> Vec<(u32, f64)> {
     let Ok(Some(experiment)) = Resolved::of(campaign) else { return Vec::new() };
     let finder = Finder { experiment: &experiment, campaign, latencies: &|_, _, _| None };
@@ -43,12 +43,12 @@ pub(crate) fn limits(campaign: &Campaign, of: Of) -> Vec<(u32, f64)> {
 }
 
 impl Finder<'_> {
-    /// The cells that are meant, in plan order.
+    /// The selected cells, in plan order.
     pub fn cells(&self, selection: &Selection) -> Vec<&Cell> {
-        self.campaign.cells.iter().filter(|cell| self.is_meant(cell, selection)).collect()
+        self.campaign.cells.iter().filter(|cell| self.is_selected(cell, selection)).collect()
     }
 
-    fn is_meant(&self, cell: &Cell, selection: &Selection) -> bool {
+    fn is_selected(&self, cell: &Cell, selection: &Selection) -> bool {
         let step = self.experiment.steps.iter().find(|step| step.name == cell.step);
         step.is_some_and(|step| {
             let point = step.points().find(|point| is_at(&cell.factors, point));
@@ -56,10 +56,10 @@ impl Finder<'_> {
         })
     }
 
-    /// The one number that is asked for, cells put together by `over`.
+    /// One number for the selected cells, aggregated by `over`.
     ///
     /// # Errors
-    /// Why there is none, for people.
+    /// The reason for a missing number, as text.
     pub fn number(&self, finding: &Finding, over: &dyn Fn(Vec<f64>) -> Option<f64>) -> Result<f64, String> {
         let of = |cells: &Selection| over(self.values(finding, cells)?).ok_or_else(|| NO_CELL.to_owned());
         let number = of(&finding.cells)?;
@@ -69,10 +69,10 @@ impl Finder<'_> {
         }
     }
 
-    /// The number of every selected cell; with other cells to hold them against, of every pair.
+    /// The number of every selected cell; with a second selection, the number of every pair.
     ///
     /// # Errors
-    /// Why there is none, for people.
+    /// The reason for a missing number, as text.
     pub fn each(&self, finding: &Finding) -> Result<Vec<f64>, String> {
         let values = self.values(finding, &finding.cells)?;
         let Some(against) = &finding.against else { return Ok(values) };
@@ -93,7 +93,7 @@ impl Finder<'_> {
         cells.iter().map(value).collect()
     }
 
-    /// The number of one cell; times are given back unscaled.
+    /// The number of one cell; times are scaled back.
     fn value(&self, cell: &Cell, finding: &Finding) -> Result<f64, String> {
         match (cell.status, &cell.failure) {
             (Status::Done, _) => {}
@@ -142,7 +142,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What a cell did in the intervals that lie wholly between two instants.
+    /// A quantity over the intervals that lie entirely between two times.
     fn between(&self, cell: &Cell, of: Of, from_ns: u64, to_ns: u64) -> Result<f64, String> {
         let rows: Vec<&Row> =
             cell.rows.iter().filter(|row| row.start_ns >= from_ns && row.end_ns <= to_ns).collect();
@@ -153,17 +153,13 @@ impl Finder<'_> {
         }
         let requests = sum(|row| row.reads + row.writes);
         let (waited, waited_ns) = Row::waited(rows.iter().copied());
-        let unwaited = matches!(
-            of,
-            Of::Throughput | Of::Iops | Of::NewOrders | Of::WriteAmplification | Of::LayerAmplification
-        );
-        if waited == 0 && !unwaited {
+        if waited == 0 && matches!(of, Of::MeanLatency | Of::P50 | Of::P95 | Of::P99) {
             return Err("no request completed".to_owned());
         }
         match of {
             Of::Throughput => Ok(Bytes::new(sum(|row| row.read_bytes + row.write_bytes)).as_mib() / seconds),
             Of::Iops => Ok(requests as f64 / seconds),
-            Of::NewOrders if cell.oltp.is_none() => Err("it asked no database".to_owned()),
+            Of::NewOrders if cell.oltp.is_none() => Err("the cell ran no database".to_owned()),
             Of::NewOrders => {
                 let orders: u64 =
                     rows.iter().filter_map(|row| row.transactions.as_ref()).map(|it| it.new_orders()).sum();
@@ -171,10 +167,10 @@ impl Finder<'_> {
             }
             Of::WriteAmplification => cell
                 .write_amplification_between(from_ns, to_ns)
-                .ok_or_else(|| "nothing was written, or it has no NAND".to_owned()),
+                .ok_or_else(|| "nothing was written, or the device has no NAND".to_owned()),
             Of::LayerAmplification => cell
                 .layer_amplification_between(from_ns, to_ns)
-                .ok_or_else(|| "nothing was written, or it has no log layer".to_owned()),
+                .ok_or_else(|| "nothing was written, or there is no log layer".to_owned()),
             Of::MeanLatency => Ok(waited_ns / waited as f64 / 1e9),
             Of::P50 | Of::P95 | Of::P99 => {
                 let percent = of.percentile().unwrap_or_default();
@@ -185,33 +181,32 @@ impl Finder<'_> {
         }
     }
 
-    /// The cells that are meant, for people.
+    /// The label of the selected cells.
     pub fn label(&self, finding: &Finding) -> String {
         let cells = finding.cells.label();
         match &finding.against {
             None => cells,
-            Some(against) => beside(&cells, &against.label()),
+            Some(against) => quotient_label(&cells, &against.label()),
         }
     }
 }
 
-/// Two selections, for people, with what they share said once: `a / b, threads 4`.
-fn beside(cells: &str, against: &str) -> String {
-    let parts = |text: &str| text.split(", ").map(str::to_owned).collect::<Vec<String>>();
-    let (one, other) = (parts(cells), parts(against));
-    let shared: Vec<String> = one.iter().filter(|part| other.contains(part)).cloned().collect();
-    let own = |all: Vec<String>| {
-        all.into_iter().filter(|part| !shared.contains(part)).collect::<Vec<String>>().join(", ")
+/// The label of two selections, with their common parts at the end: `a / b, threads 4`.
+fn quotient_label(cells: &str, against: &str) -> String {
+    let (one, other): (Vec<&str>, Vec<&str>) = (cells.split(", ").collect(), against.split(", ").collect());
+    let own = |all: &[&str], others: &[&str]| {
+        let own: Vec<&str> = all.iter().filter(|part| !others.contains(part)).copied().collect();
+        own.join(", ")
     };
-    let (one, other) = (own(one), own(other));
-    if one.is_empty() || other.is_empty() {
+    let (first, second) = (own(&one, &other), own(&other, &one));
+    if first.is_empty() || second.is_empty() {
         return format!("{cells} / {against}");
     }
-    let both = format!("{one} / {other}");
-    std::iter::once(both).chain(shared).collect::<Vec<String>>().join(", ")
+    let shared = one.into_iter().filter(|part| other.contains(part)).map(str::to_owned);
+    std::iter::once(format!("{first} / {second}")).chain(shared).collect::<Vec<String>>().join(", ")
 }
 
-/// What the level of a cell is a value of.
+/// The quantity of a cell's level.
 fn of_level(cell: &Cell) -> Of {
     match cell.quantity() {
         Quantity::Throughput => Of::Throughput,
@@ -219,17 +214,17 @@ fn of_level(cell: &Cell) -> Of {
     }
 }
 
-const NO_CELL: &str = "no cell of this campaign is meant";
-const NOTHING: &str = "nothing was measured in that stretch";
+const NO_CELL: &str = "the campaign has no such cell";
+const NOTHING: &str = "nothing was measured in that range";
 
 fn form(form: Form, number: f64, other: f64) -> Result<f64, String> {
     if other == 0.0 {
-        return Err("the cells it is held against gave zero".to_owned());
+        return Err("the reference cells gave zero".to_owned());
     }
     Ok(form.of_ratio(number / other))
 }
 
-/// The intervals of a cell without a last one that its end cut short.
+/// The intervals of a cell without a truncated last one.
 fn whole_rows(cell: &Cell) -> impl Iterator<Item = &Row> {
     let first = cell.rows.first().map_or(0.0, Row::seconds);
     let last =
@@ -237,8 +232,8 @@ fn whole_rows(cell: &Cell) -> impl Iterator<Item = &Row> {
     cell.rows[..last].iter()
 }
 
-/// When the level of a cell comes to stay near its settled level (without a steady state, near the mean of its
-/// last quarter), in nanoseconds of its own time.
+/// The time in nanoseconds from which the level of a cell stays near its settled level, or else near the mean of
+/// its last quarter.
 fn stable_by(cell: &Cell) -> Result<u64, String> {
     let settled = match &cell.verdict {
         Some(Verdict::Steady(estimate)) => Some(estimate.mean),
@@ -246,14 +241,14 @@ fn stable_by(cell: &Cell) -> Result<u64, String> {
     };
     let settled = settled.ok_or(NOTHING)?;
     let rows: Vec<&Row> = whole_rows(cell).collect();
-    let astray = rows.windows(STABLE_INTERVALS).rposition(|window| {
+    let last_unstable = rows.windows(STABLE_INTERVALS).rposition(|window| {
         let mean = window.iter().map(|row| row.rate()).sum::<f64>() / window.len() as f64;
         (mean / settled - 1.0).abs() > STABLE_WITHIN
     });
-    Ok(astray.map_or(0, |index| rows[index + STABLE_INTERVALS - 1].end_ns))
+    Ok(last_unstable.map_or(0, |index| rows[index + STABLE_INTERVALS - 1].end_ns))
 }
 
-/// The mean; `None` of nothing.
+/// The mean; `None` for no values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }

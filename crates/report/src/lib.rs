@@ -5,12 +5,12 @@
 //!   Comparison ──────────────────────►                                                markdown, csv, json}, html
 //! ```
 //!
-//! A [`Report`] owns everything it shows, so every renderer shows the same: verdict first, then tables, then
-//! figures. The HTML page is one file that needs no network and no JavaScript. [`export_csv`] and
-//! [`export_json`] give the raw numbers instead; the same records give the same bytes.
+//! A [`Report`] owns its contents, so every renderer shows the same verdict, tables and figures, in this order.
+//! The HTML page is one file that needs no network and no JavaScript. [`export_csv`] and [`export_json`] write
+//! the raw numbers; equal records give equal bytes.
 //!
-//! Not here: judging steady state ([`lowtide_record::analysis`]), finding published numbers (the caller
-//! hands over [`Comparison`]s), reading the store, and deciding where output goes.
+//! Not here: the steady-state analysis ([`lowtide_record::analysis`]), the search for published numbers (the
+//! caller passes [`Comparison`]s), reading the store, and writing output files.
 
 pub mod answer;
 mod build;
@@ -24,6 +24,7 @@ mod export;
 mod figure;
 pub mod find;
 pub mod frame;
+mod group;
 mod html;
 pub mod lifetime;
 pub mod number;
@@ -41,7 +42,7 @@ mod verdict;
 pub use claim::Checked;
 pub use comparison::{Bound, Comparison, Quantity};
 pub use export::{export_csv, export_json, export_transactions};
-pub use figure::{Axis, Draw, Figure, Look, Mark, Panel, Part, Point, Scale, Series};
+pub use figure::{Axis, Draw, Figure, Look, Mark, Panel, Point, Scale, Section, Series};
 pub use table::{Align, Column, Digits, Table, Value};
 
 use crate::compare::{Judged, NothingToCompare, Question};
@@ -49,17 +50,17 @@ use lowtide_lab::experiment::NotCompared;
 use lowtide_record::Campaign;
 
 /// A report, ready for any renderer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
-    /// One line for people.
+    /// The heading, one line.
     pub title: String,
-    /// Name and value of what was measured, on what and when, in order.
+    /// Names and values that describe the campaign, its target and its start, in order.
     pub facts: Vec<(String, String)>,
-    /// The verdict in sentences, the most important first.
+    /// The verdict, one sentence per entry, the most important first.
     pub verdict: Vec<String>,
-    /// The tables; the first is the answer.
+    /// The tables; the first holds the answer.
     pub tables: Vec<Table>,
-    /// Tables with details: collapsed in HTML, complete in JSON and CSV, absent from terminal and Markdown.
+    /// Detailed tables: collapsed in HTML, complete in JSON and CSV, absent from terminal and Markdown output.
     pub details: Vec<Table>,
     /// The figures.
     pub figures: Vec<Figure>,
@@ -67,25 +68,25 @@ pub struct Report {
     pub environment: Vec<(String, String)>,
     /// Command lines that reproduce the numbers.
     pub commands: Vec<String>,
-    /// Files that reproduce the numbers: heading and content.
+    /// Files that reproduce the numbers: heading and contents.
     pub sources: Vec<(String, String)>,
     /// The version of lowtide that ran the campaign.
     pub version: String,
 }
 
 impl Report {
-    /// The report of a campaign, compared with published numbers where there are any.
+    /// The report of a campaign, compared with any published numbers.
     pub fn new(campaign: &Campaign, comparisons: &[Comparison]) -> Report {
         build::of_campaign(campaign, comparisons)
     }
 
-    /// Whether all rounds of a campaign ended in steady state; `None` for a campaign without rounds.
+    /// Returns whether all rounds of a campaign ended in steady state; `None` for a campaign without rounds.
     pub fn rounds_are_steady(campaign: &Campaign) -> Option<bool> {
         rounds::steady(campaign)
     }
 
-    /// The report of several campaigns compared with published numbers, with the claims that were checked and
-    /// the numbers that are not compared; `verdict` comes first.
+    /// The report of several campaigns compared with published numbers, with the checked claims and the numbers
+    /// that are not compared. `verdict` comes first.
     pub fn of_studies(
         campaigns: &[(&Campaign, &[Comparison])],
         claims: &[Checked],
@@ -103,17 +104,17 @@ impl Report {
         self
     }
 
-    /// A comparison of two or more campaigns, cell by matching cell, with the first as the baseline; and the
+    /// Compares two or more campaigns cell by matching cell, with the first as the baseline. Also returns the
     /// judgement of each limit for every other campaign.
     pub fn compare(campaigns: &[&Campaign], question: &Question) -> (Report, Vec<Judged>) {
         build::of_campaigns(campaigns, question)
     }
 
-    /// A comparison of the values of one factor inside a campaign, with the first value as the baseline; and
+    /// Compares the values of one factor within a campaign, with the first value as the baseline. Also returns
     /// the judgement of each limit for every other value.
     ///
     /// # Errors
-    /// Where the campaign has fewer than two values of `factor`.
+    /// [`NothingToCompare`] if the campaign has fewer than two values of `factor`.
     pub fn compare_factor(
         campaign: &Campaign,
         factor: &str,
@@ -126,11 +127,11 @@ impl Report {
     pub fn html(&self) -> String {
         html::page(self)
     }
-    /// The figures as SVG documents: file name and content.
+    /// The figures as SVG documents: file name and contents.
     pub fn figures(&self) -> Vec<(String, String)> {
         self.figures.iter().map(|f| (format!("{}.svg", f.name), figure::document(f))).collect()
     }
-    /// Text for a terminal `width` columns wide, without colour codes. Tables that are too wide are split.
+    /// Text for a terminal of `width` columns, without colour codes. Wider tables are split.
     pub fn terminal(&self, width: usize) -> String {
         render::terminal::text(self, width)
     }
@@ -138,7 +139,7 @@ impl Report {
     pub fn markdown(&self) -> String {
         render::markdown::text(self)
     }
-    /// The first table, which holds the answer, as CSV; [`Report::table_csv`] gives the others.
+    /// The first table, which holds the answer, as CSV; [`Report::table_csv`] returns any table.
     pub fn csv(&self) -> String {
         self.tables.first().map_or_else(String::new, render::csv::text)
     }
@@ -147,7 +148,7 @@ impl Report {
         let mut all = self.tables.iter().chain(&self.details);
         all.find(|table| table.key == key).map(render::csv::text)
     }
-    /// One JSON object with everything but the figures, and a newline at the end.
+    /// One JSON object with everything except the figures, followed by a newline.
     pub fn json(&self) -> String {
         render::json::text(self)
     }

@@ -1,15 +1,15 @@
-//! Numbers as people read them: significant digits, grouped thousands, sizes and spans of time.
+//! Numbers as text for people: significant digits, grouped thousands, sizes and spans of time.
 //!
-//! Not here: machine formats; JSON and CSV carry every digit.
+//! JSON and CSV have every digit instead.
 
 use lowtide_record::Quantity;
 
-/// Between a number and its unit: a space at which no line breaks.
+/// The no-break space between a number and its unit.
 pub(crate) const NBSP: char = '\u{a0}';
-/// Groups of three digits are set apart by a narrow space that does not break.
+/// The narrow no-break space between groups of three digits.
 const GROUP: char = '\u{202f}';
 
-/// Decimals that show about three significant digits of `value`; at most three.
+/// The decimals for about three significant digits of `value`; at most three.
 pub(crate) fn decimals_for(value: f64) -> usize {
     let size = value.abs();
     match size {
@@ -20,7 +20,8 @@ pub(crate) fn decimals_for(value: f64) -> usize {
     }
 }
 
-/// Decimals that show the first digit of an uncertainty of `half_width` (two if that digit is 1); at most three.
+/// The decimals for the first digit of an uncertainty of `half_width`, or for two digits if the first is 1; at most
+/// three.
 pub(crate) fn decimals_for_half_width(half_width: f64) -> usize {
     if half_width.is_nan() || half_width <= 0.0 {
         return 0;
@@ -64,12 +65,12 @@ pub fn significant(value: f64) -> String {
     if text.contains('.') && value.fract() == 0.0 { fixed(value, 0) } else { text }
 }
 
-/// A mean and half its interval: `30.2 ± 0.3`, without a unit.
+/// A mean and half its confidence interval: `30.2 ± 0.3`, without a unit.
 pub(crate) fn estimate(mean: f64, half_width: f64) -> String {
     estimate_with(mean, half_width, decimals_for_half_width(half_width).max(decimals_for(mean).min(1)))
 }
 
-/// As [`estimate`], with a fixed number of decimals; an interval too narrow for them shows as `<0.1`.
+/// As [`estimate`], with a fixed number of decimals; an interval too narrow for them is shown as `<0.1`.
 pub(crate) fn estimate_with(mean: f64, half_width: f64, decimals: usize) -> String {
     let smallest = 10f64.powi(-(decimals as i32));
     let half = if half_width > 0.0 && half_width < smallest / 2.0 {
@@ -94,7 +95,7 @@ pub(crate) fn size(bytes: f64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    // Sizes near a whole number are whole: 149 GiB, not 149.01.
+    // Sizes near a whole number have no decimals: 149 GiB, not 149.01.
     let rounded = if value >= 99.95 || (value - value.round()).abs() < 0.005 {
         fixed(value, 0)
     } else {
@@ -125,13 +126,14 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{}{NBSP}%", fixed(value, usize::from(value.abs() < 9.95 && value.fract().abs() > 0.05)))
 }
 
-/// `words` with a capital letter at their beginning.
+/// `words` with a capital first letter.
 pub(crate) fn capitalised(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Unit and scale in which a table shows latencies, from the longest typical one in nanoseconds.
+/// The unit of a column of latencies, and the factor from nanoseconds to that unit. `longest_ns` is the longest typical
+/// latency.
 pub fn latency_unit(longest_ns: f64) -> (&'static str, f64) {
     match longest_ns {
         ns if ns < 2e6 => ("µs", 1e-3),
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_shows_as_many_digits_as_it_knows() {
+    fn an_estimate_shows_the_digits_that_its_interval_supports() {
         let estimate = |mean, half| super::estimate(mean, half).replace(NBSP, " ");
         assert_eq!(estimate(30.17, 0.31), "30.2 ± 0.3");
         assert_eq!(estimate(30.17, 0.14), "30.17 ± 0.14");

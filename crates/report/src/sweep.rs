@@ -1,22 +1,23 @@
-//! How the cells of a campaign differ: which factors vary, which of them drives an axis, what is left to
-//! tell the curves apart.
+//! The differences between the cells of a campaign: the factors that vary, the factor that drives an axis, and
+//! the labels that tell curves apart.
 //!
-//! Not here: values of the axes; the caller says what is on x.
+//! The values on an axis are the caller's choice.
 
+use super::group::{distinct, grouped};
 use super::number;
 use crate::answer::Answer;
 pub(crate) use lowtide_record::factors::{identity, varying};
-use lowtide_record::{Cell, FactorLevel, LevelKind};
+use lowtide_record::{Cell, LevelKind};
 
-/// A curve: the cells that differ only in what is on x (and in repetition).
+/// A curve: cells that differ only in x and in repetition.
 pub(crate) struct Group<'s, 'a> {
-    /// What sets it apart: `random-read, threads 16`; empty where there is only one group.
+    /// The label that distinguishes the curve: `random-read, threads 16`; empty for a single curve.
     pub label: String,
-    /// Its cells, by growing x.
+    /// The cells, in ascending order of x.
     pub answers: Vec<&'s Answer<'a>>,
 }
 
-/// The value of a factor as a number: bytes, nanoseconds or a count; `None` where it is none.
+/// The value of a factor as a number: bytes, nanoseconds or a count; `None` if it is not numeric.
 pub(crate) fn number_of(cell: &Cell, factor: &str) -> Option<f64> {
     cell.factor(factor)?.number()
 }
@@ -28,35 +29,68 @@ pub(crate) fn value_of(cell: &Cell, factor: &str) -> Option<String> {
     Some(size.map_or_else(|| factor.level.clone(), number::size))
 }
 
-/// The factors that vary and have numbers in all cells, in sweep order.
+/// The varying factors with numeric values in all cells, in sweep order.
 pub(crate) fn with_numbers(answers: &[Answer<'_>]) -> Vec<String> {
     let mut names = varying(answers.iter().map(|a| a.cell));
-    names.retain(|name| answers.iter().all(|a| number_of(a.cell, name).is_some()));
+    names.retain(|name| are_numeric(answers, name));
     names
 }
 
-/// What the cell is called among its like: its values of the varying factors.
-pub(crate) fn short_label(cell: &Cell, varying: &[String], repeated: bool) -> String {
-    let mut parts: Vec<String> = identity(cell)
-        .iter()
-        .filter(|factor| varying.contains(&factor.name))
-        .map(FactorLevel::describe)
-        .collect();
+fn are_numeric(answers: &[Answer<'_>], factor: &str) -> bool {
+    answers.iter().all(|a| number_of(a.cell, factor).is_some())
+}
+
+/// The names of all factors of the cells, in sweep order.
+pub(crate) fn factor_names(cells: &[Cell]) -> Vec<String> {
+    distinct(cells.iter().flat_map(identity).map(|factor| factor.name))
+}
+
+/// Labels cells by the factors that vary among them.
+pub(crate) struct Labels {
+    varying: Vec<String>,
+    repeated: bool,
+}
+
+impl Labels {
+    /// Labels that include the repetition if any cell is a repetition.
+    pub fn of<'c>(cells: impl IntoIterator<Item = &'c Cell, IntoIter: Clone>) -> Labels {
+        let cells = cells.into_iter();
+        Labels { repeated: cells.clone().any(|cell| cell.repetition > 1), varying: varying(cells) }
+    }
+
+    /// Labels for the cells of `answers`.
+    pub fn of_answers(answers: &[Answer<'_>]) -> Labels {
+        Labels::of(answers.iter().map(|answer| answer.cell))
+    }
+
+    /// Labels without the repetition.
+    pub fn without_repetition(answers: &[Answer<'_>]) -> Labels {
+        Labels { repeated: false, ..Labels::of_answers(answers) }
+    }
+
+    /// The values of the varying factors: `random-read, threads 16`.
+    pub fn label(&self, cell: &Cell) -> String {
+        short_label(cell, &self.varying, self.repeated)
+    }
+}
+
+fn short_label(cell: &Cell, varying: &[String], repeated: bool) -> String {
+    let factors = identity(cell).into_iter().filter(|factor| varying.contains(&factor.name));
+    let mut parts: Vec<String> = factors.map(|factor| factor.describe()).collect();
     if repeated {
         parts.push(format!("repetition {}", cell.repetition));
     }
     if parts.is_empty() { cell.label() } else { parts.join(", ") }
 }
 
-/// The curves over `x`; `None` where `x` is the same in every cell, or no factor with numbers drives it.
+/// The curves over `x`; `None` if `x` is the same in every cell or no numeric factor drives it.
 pub(crate) fn groups<'s, 'a>(
     answers: &'s [Answer<'a>],
     x: impl Fn(&Answer<'a>) -> Option<f64>,
 ) -> Option<Vec<Group<'s, 'a>>> {
     let varying = varying(answers.iter().map(|a| a.cell));
     let driver = varying.iter().find(|name| {
-        let numeric = answers.iter().all(|a| number_of(a.cell, name).is_some());
-        numeric
+        are_numeric(answers, name)
             && split(answers, &varying, name).iter().any(|group| {
                 let xs: Vec<Option<f64>> = group.answers.iter().map(|a| x(a)).collect();
                 xs.iter().any(|value| *value != xs[0])
@@ -73,18 +107,15 @@ pub(crate) fn groups<'s, 'a>(
 
 fn split<'s, 'a>(answers: &'s [Answer<'a>], varying: &[String], driver: &str) -> Vec<Group<'s, 'a>> {
     let others: Vec<String> = varying.iter().filter(|name| *name != driver).cloned().collect();
-    let mut groups: Vec<Group<'s, 'a>> = Vec::new();
-    for answer in answers {
-        let label = if others.is_empty() { String::new() } else { short_label(answer.cell, &others, false) };
-        match groups.iter_mut().find(|group| group.label == label) {
-            Some(group) => group.answers.push(answer),
-            None => groups.push(Group { label, answers: vec![answer] }),
-        }
-    }
-    groups
+    let label = |answer: &Answer<'_>| match others.is_empty() {
+        true => String::new(),
+        false => short_label(answer.cell, &others, false),
+    };
+    let groups = grouped(answers.iter().map(|answer| (label(answer), answer)));
+    groups.into_iter().map(|(label, answers)| Group { label, answers }).collect()
 }
 
-/// `label` as part of a key or a file name: lower case letters and digits, the rest `_`.
+/// `label` as part of a key or a file name: lower-case letters and digits, with `_` in place of all other characters.
 pub(crate) fn slug(label: &str) -> String {
     let mapped: String =
         label.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();

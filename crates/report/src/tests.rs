@@ -387,7 +387,7 @@ fn what_a_device_did_that_nobody_saw_is_not_told() {
     let report = Report::new(&campaign, &[]);
     let text = told(&report);
     assert!(!text.contains("the device read"), "{text}");
-    assert!(text.contains("what the device did for them was not to be seen"), "{text}");
+    assert!(text.contains("the device traffic was not visible"), "{text}");
     let answer: serde_json::Value = serde_json::from_str(&report.json()).expect("JSON");
     assert!(!answer.to_string().contains("\"write_bytes_per_transaction\":0"), "{answer}");
     let (mut csv, mut json) = (Vec::new(), Vec::new());

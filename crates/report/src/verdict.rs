@@ -1,27 +1,29 @@
-//! The verdict: what a campaign found, in plain sentences made from the same figures as the tables.
+//! The verdict: the findings of a campaign in sentences, made from the same numbers as the tables.
 //!
-//! Says the level first, then what it depends on, then what is missing. Not here: advice.
+//! The level comes first, then its dependence on the factors, then missing results. The verdict gives no advice.
 
 use super::comparison::Comparison;
 use super::number::{
     self, decimals_for_half_width, estimate, level as with_unit, percent, significant, size, span,
 };
-use super::sweep::{Group, groups, number_of, short_label, value_of, varying, with_numbers};
+use super::sweep::{Group, Labels, groups, number_of, value_of, with_numbers};
 use super::{databases, durability};
-use crate::answer::{Answer, Left, quantity_of};
+use crate::answer::{Answer, LevelChange, quantity_of};
 use crate::compare::{self, Judged, Outcome};
 use lowtide_core::measure::Gap;
 use lowtide_record::fact;
 use lowtide_record::{Campaign, Cell, Quantity, Status};
 
-/// More departures of one cell than this are not told.
+/// At most this many departures of one cell are reported.
 const MOST_DEPARTURES: usize = 3;
-/// More warnings than this are counted.
+/// Further warnings and gaps are only counted.
 const MOST_WARNINGS: usize = 3;
-/// The factors of a sweep of databases that get sentences.
+/// At most this many factors of a database sweep get sentences.
 const MOST_FACTORS: usize = 2;
-/// More curves than this get one sentence together.
+/// More curves than this share one sentence.
 const MOST_CURVES: usize = 6;
+/// Levels within this range of ratios count as equal.
+const EQUAL: std::ops::Range<f64> = 0.95..1.05;
 
 /// The sentences of a campaign's verdict; the first is the answer.
 pub(crate) fn sentences(
@@ -35,17 +37,17 @@ pub(crate) fn sentences(
         many => sweep(many),
     };
     out.extend(databases::sentences(campaign, answers));
-    // Where that is the question, its answer comes first.
+    // If durability is the question of the experiment, its answer comes first.
     out.splice(0..0, durability::sentences(campaign, answers));
     out.splice(0..0, databases::broken(answers));
-    out.extend(spared(campaign));
+    out.extend(adaptive(campaign));
     out.extend(missing(campaign, answers));
     out.extend(warnings(campaign));
     out.extend(agreement(comparisons));
     out
 }
 
-/// What went on beside the measurement and may have changed it; many warnings are counted.
+/// Warnings about events during the measurement that may have changed it.
 fn warnings(campaign: &Campaign) -> Vec<String> {
     let mut all = campaign.environment.iter().filter(|(name, _)| name == fact::WARNING);
     let mut out: Vec<String> =
@@ -57,17 +59,17 @@ fn warnings(campaign: &Campaign) -> Vec<String> {
     out
 }
 
-/// When lowtide itself did not run, in the order of the cells; many gaps are counted.
+/// Pauses of lowtide itself, in the order of the cells.
 pub(crate) fn gaps(campaign: &Campaign) -> Vec<String> {
     let gaps = || campaign.cells.iter().flat_map(|cell| cell.gaps.iter().map(move |gap| (cell, gap)));
-    let told = |(cell, gap): (&Cell, &Gap)| {
+    let sentence = |(cell, gap): (&Cell, &Gap)| {
         let words = lowtide_record::gap_in_words(gap);
         match campaign.cells.len() {
             1 => format!("{}.", number::capitalised(&words)),
             _ => format!("Cell {} ({}): {words}.", cell.index, cell.label()),
         }
     };
-    let mut out: Vec<String> = gaps().take(MOST_WARNINGS).map(told).collect();
+    let mut out: Vec<String> = gaps().take(MOST_WARNINGS).map(sentence).collect();
     match gaps().count().saturating_sub(MOST_WARNINGS) {
         0 => {}
         more => out.push(format!("And {more} more such gaps, in the store and its JSON export.")),
@@ -79,12 +81,10 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
     let Some(settled) = answer.settled else {
         let mut out = vec![format!("No steady state: {}.", reason(answer))];
         if let Some(mean) = answer.cell.mean_rate() {
-            out.push(format!(
-                "The mean of the whole measurement, {}, is not a settled level.",
-                with_unit(mean, answer.quantity)
-            ));
+            let mean = with_unit(mean, answer.quantity);
+            out.push(format!("The mean of the whole measurement, {mean}, is not a settled level."));
         }
-        out.extend(left(answer));
+        out.extend(departures(answer));
         return out;
     };
     let quantity = answer.quantity;
@@ -108,7 +108,7 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
         let so = if tired { ": the fresh plateau ends about there" } else { "" };
         out.push(format!("As many bytes as the device has raw were written after {}{so}.", span(end * 1e9)));
     }
-    out.extend(left(answer));
+    out.extend(departures(answer));
     if let Some(lowest) = answer.lowest.filter(|lowest| *lowest < settled.mean * 0.8) {
         out.push(format!("The lowest interval had {}.", with_unit(lowest, quantity)));
     }
@@ -117,14 +117,11 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
             Quantity::Throughput => "operations",
             Quantity::NewOrders => "transactions",
         };
-        let mut text = format!("99 % of {what} took at most {}", span(p99));
-        match answer.write_amplification {
-            Some(wa) => {
-                text.push_str(&format!("; each byte written cost {} bytes of NAND.", significant(wa)))
-            }
-            None => text.push('.'),
-        }
-        out.push(text);
+        let nand = answer
+            .write_amplification
+            .map(|wa| format!("; each byte written cost {} bytes of NAND", significant(wa)));
+        let nand = nand.unwrap_or_default();
+        out.push(format!("99 % of {what} took at most {}{nand}.", span(p99)));
     }
     if let Some(layer) = answer.layer_amplification {
         out.push(format!("The log layer wrote {} blocks for each block written to it.", significant(layer)));
@@ -135,42 +132,41 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
     out
 }
 
-/// The steady levels that were left, each in a sentence, up to a few.
-fn left(answer: &Answer<'_>) -> Vec<String> {
-    let few = answer.left.iter().take(MOST_DEPARTURES);
-    few.map(|left| {
+/// The first departures from steady levels, one sentence each.
+fn departures(answer: &Answer<'_>) -> Vec<String> {
+    let few = answer.departures.iter().take(MOST_DEPARTURES);
+    few.map(|change| {
         let cause = match answer.honeymoon_end_s {
-            Some(end_s) if left.at_s <= end_s * 1.1 => {
-                "the fresh level of a drive ends like that, and so does a cache"
+            Some(end_s) if change.at_s <= end_s * 1.1 => {
+                "typical of the end of a drive's fresh level, or of a filled cache"
             }
-            _ => "throttling, a full cache, spent credits and other users of a device look like that",
+            _ => "typical of throttling, a full cache, spent credits or other users of the device",
         };
         format!(
             "After {} it left a steady level of {} for {}: {cause}.",
-            span(left.at_s * 1e9),
-            with_unit(left.before, answer.quantity),
-            with_unit(left.after, answer.quantity)
+            span(change.at_s * 1e9),
+            with_unit(change.before, answer.quantity),
+            with_unit(change.after, answer.quantity)
         )
     })
     .collect()
 }
 
-/// How many cells of a sweep left a steady level, and the first that did.
-fn left_in_sweep(answers: &[Answer<'_>]) -> Option<String> {
-    let leaving: Vec<(&Answer<'_>, &Left)> =
-        answers.iter().filter_map(|answer| Some((answer, answer.left.first()?))).collect();
-    let (answer, left) = leaving.first()?;
-    let varying = varying(answers.iter().map(|a| a.cell));
+/// The number of cells of a sweep that left a steady level, and the first of them.
+fn departures_in_sweep(answers: &[Answer<'_>]) -> Option<String> {
+    let leaving: Vec<(&Answer<'_>, &LevelChange)> =
+        answers.iter().filter_map(|answer| Some((answer, answer.departures.first()?))).collect();
+    let (answer, change) = leaving.first()?;
     let count = match leaving.len() {
         1 => "One cell left a steady level".to_owned(),
         several => format!("{several} of {} cells left a steady level; the first of them", answers.len()),
     };
     Some(format!(
         "{count}: {}, after {}, {} for {}.",
-        short_label(answer.cell, &varying, false),
-        span(left.at_s * 1e9),
-        with_unit(left.before, answer.quantity),
-        with_unit(left.after, answer.quantity)
+        Labels::without_repetition(answers).label(answer.cell),
+        span(change.at_s * 1e9),
+        with_unit(change.before, answer.quantity),
+        with_unit(change.after, answer.quantity)
     ))
 }
 
@@ -186,15 +182,15 @@ fn sweep(answers: &[Answer<'_>]) -> Vec<String> {
             let curves = curves.filter(|curves| curves.len() <= MOST_CURVES).unwrap_or_default();
             out.extend(curves.iter().filter_map(|group| over_factor(group, factor)));
         }
-    } else if let Some(curves) = groups(answers, |a| Some(a.data_bytes())).filter(|g| g.len() <= MOST_CURVES)
-    {
-        out.extend(curves.iter().filter_map(over_size));
-    } else if let Some(curves) =
-        groups(answers, |a| Some(f64::from(a.cell.threads))).filter(|g| g.len() <= MOST_CURVES)
-    {
-        out.extend(curves.iter().filter_map(over_threads));
+    } else {
+        let few = |curves: &Vec<Group<'_, '_>>| curves.len() <= MOST_CURVES;
+        if let Some(curves) = groups(answers, |a| Some(a.data_bytes())).filter(few) {
+            out.extend(curves.iter().filter_map(over_size));
+        } else if let Some(curves) = groups(answers, |a| Some(f64::from(a.cell.threads))).filter(few) {
+            out.extend(curves.iter().filter_map(over_threads));
+        }
     }
-    // One curve speaks for itself; several need a sentence that holds them together.
+    // Without exactly one curve, a sentence over all cells comes first.
     if out.len() != 1 {
         out.splice(0..0, range(answers));
     }
@@ -202,24 +198,38 @@ fn sweep(answers: &[Answer<'_>]) -> Vec<String> {
     match unsettled.as_slice() {
         [] => {}
         [one] => {
-            let varying = varying(answers.iter().map(|a| a.cell));
-            out.push(format!(
-                "No steady state at {}: {}.",
-                short_label(one.cell, &varying, false),
-                reason(one)
-            ));
+            let label = Labels::without_repetition(answers).label(one.cell);
+            out.push(format!("No steady state at {label}: {}.", reason(one)));
         }
         all if all.len() == answers.len() => {
             out.push(format!("No steady state in any of the {} cells.", all.len()));
         }
         some => out.push(format!("{} of {} cells found no steady state.", some.len(), answers.len())),
     }
-    out.extend(left_in_sweep(answers));
+    out.extend(departures_in_sweep(answers));
     out
 }
 
-fn named(group: &Group<'_, '_>) -> String {
-    if group.label.is_empty() { String::new() } else { format!("{}: ", group.label) }
+/// `label: from`, or `From` for a single curve.
+fn introduced(group: &Group<'_, '_>, word: &str) -> String {
+    match group.label.as_str() {
+        "" => number::capitalised(word),
+        label => format!("{label}: {word}"),
+    }
+}
+
+/// The first and the last settled cell of a curve, with their levels.
+fn ends<'s, 'a>(group: &Group<'s, 'a>) -> Option<[(&'s Answer<'a>, f64); 2]> {
+    let mut settled = group.answers.iter().filter_map(|a| Some((*a, a.settled?.mean)));
+    Some([settled.next()?, settled.next_back()?])
+}
+
+/// `falls from 80.1 to 20.3 MiB/s, a factor of 4`.
+fn changes(first: &Answer<'_>, last: &Answer<'_>, ratio: f64) -> Option<String> {
+    let verb = if ratio < 1.0 { "falls" } else { "rises" };
+    let factor = significant(ratio.max(1.0 / ratio));
+    let (from, to, unit) = (level(first)?, level(last)?, first.quantity.unit());
+    Some(format!("{verb} from {from} to {to}\u{a0}{unit}, a factor of {factor}"))
 }
 
 /// `(x, settled level)` of the settled cells of a curve.
@@ -231,39 +241,28 @@ fn levels(group: &Group<'_, '_>, x: impl Fn(&Answer<'_>) -> f64) -> Vec<(f64, f6
 fn level(answer: &Answer<'_>) -> Option<String> {
     let e = answer.settled?;
     let decimals = decimals_for_half_width(e.half_width).min(1);
-    Some(if e.mean >= 99.95 { significant(e.mean) } else { super::number::fixed(e.mean, decimals) })
+    Some(if e.mean >= 99.95 { significant(e.mean) } else { number::fixed(e.mean, decimals) })
 }
 
 fn over_size(group: &Group<'_, '_>) -> Option<String> {
-    let mut settled = group.answers.iter().filter(|a| a.settled.is_some());
-    let first = settled.next()?;
-    let last = settled.next_back()?;
-    let (from, to) = (first.settled?.mean, last.settled?.mean);
+    let [(first, from), (last, to)] = ends(group)?;
     let fills = match (first.fill(), last.fill()) {
         (Some(a), Some(b)) if group.label.is_empty() && first.cell.capacity == last.cell.capacity => {
             format!(" ({} to {} full)", percent(a), percent(b))
         }
         _ => String::new(),
     };
-    let from_word = if group.label.is_empty() { "From" } else { "from" };
+    let (noun, unit) = (first.quantity.noun(), first.quantity.unit());
     let sizes = format!(
-        "{}{from_word} {} to {} of data{fills}",
-        named(group),
+        "{} {} to {} of data{fills}, the settled {noun}",
+        introduced(group, "from"),
         size(first.data_bytes()),
         size(last.data_bytes())
     );
-    let (noun, unit) = (first.quantity.noun(), first.quantity.unit());
-    let change = to / from;
-    if (0.95..1.05).contains(&change) {
-        return Some(format!("{sizes}, the settled {noun} stays at about {}\u{a0}{unit}.", level(last)?));
+    if EQUAL.contains(&(to / from)) {
+        return Some(format!("{sizes} stays at about {}\u{a0}{unit}.", level(last)?));
     }
-    let verb = if change < 1.0 { "falls" } else { "rises" };
-    let factor = significant(change.max(1.0 / change));
-    let mut text = format!(
-        "{sizes}, the settled {noun} {verb} from {} to {}\u{a0}{unit}, a factor of {factor}",
-        level(first)?,
-        level(last)?
-    );
+    let mut text = format!("{sizes} {}", changes(first, last, to / from)?);
     if let Some(half) = crossing(&levels(group, |a| a.data_bytes()), from / 2.0) {
         let share = first.cell.capacity.get() as f64 * first.scale;
         let fill =
@@ -273,13 +272,13 @@ fn over_size(group: &Group<'_, '_>) -> Option<String> {
     Some(text + ".")
 }
 
-/// A size read off between two cells: no finer than a GiB, or a MiB where it is small.
+/// A size interpolated between two cells, rounded to a GiB, or to a MiB if it is small.
 fn coarse(bytes: f64) -> f64 {
     let grain = (1u64 << if bytes > 8e9 { 30 } else { 20 }) as f64;
     (bytes / grain).round().max(1.0) * grain
 }
 
-/// Where a falling curve first passes `target`, linearly between its points.
+/// The x at which a falling curve first passes `target`, interpolated linearly.
 fn crossing(points: &[(f64, f64)], target: f64) -> Option<f64> {
     points.windows(2).find_map(|pair| {
         let [(x0, y0), (x1, y1)] = pair else { return None };
@@ -288,28 +287,20 @@ fn crossing(points: &[(f64, f64)], target: f64) -> Option<f64> {
 }
 
 fn over_factor(group: &Group<'_, '_>, factor: &str) -> Option<String> {
-    let mut settled = group.answers.iter().filter(|a| a.settled.is_some());
-    let first = settled.next()?;
-    let last = settled.next_back()?;
-    let (from, to) = (first.settled?.mean, last.settled?.mean);
+    let [(first, from), (last, to)] = ends(group)?;
     let value = |a: &Answer<'_>| value_of(a.cell, factor);
-    let with = if group.label.is_empty() { "With" } else { "with" };
-    let name = factor.replace('_', " ");
     let (noun, unit) = (first.quantity.noun(), first.quantity.unit());
-    let ends = format!(
-        "{}{with} {name} from {} to {}, the settled {noun}",
-        named(group),
+    let mut text = format!(
+        "{} {} from {} to {}, the settled {noun} ",
+        introduced(group, "with"),
+        factor.replace('_', " "),
         value(first)?,
         value(last)?
     );
-    let change = to / from;
-    let mut text = if (0.95..1.05).contains(&change) {
-        format!("{ends} is about {}\u{a0}{unit} at both ends", level(last)?)
-    } else {
-        let verb = if change < 1.0 { "falls" } else { "rises" };
-        let times = significant(change.max(1.0 / change));
-        format!("{ends} {verb} from {} to {}\u{a0}{unit}, a factor of {times}", level(first)?, level(last)?)
-    };
+    text.push_str(&match EQUAL.contains(&(to / from)) {
+        true => format!("is about {}\u{a0}{unit} at both ends", level(last)?),
+        false => changes(first, last, to / from)?,
+    });
     let best = group.answers.iter().filter_map(|a| Some((a, a.settled?.mean)));
     if let Some((best, most)) = best.max_by(|a, b| a.1.total_cmp(&b.1))
         && most > 1.05 * from.max(to)
@@ -323,12 +314,11 @@ fn over_threads(group: &Group<'_, '_>) -> Option<String> {
     let points = levels(group, |a| f64::from(a.cell.threads));
     let (first, last) = (points.first()?, points.last()?);
     let best = points.iter().map(|(_, y)| *y).fold(0.0, f64::max);
-    let from_word = if group.label.is_empty() { "From" } else { "from" };
     let enough = points.iter().find(|(_, y)| *y >= 0.95 * best)?;
     let quantity = group.answers.first()?.quantity;
     Some(format!(
-        "{}{from_word} {} to {} threads, the settled {} goes from {} to {}; {} {} of the best.",
-        named(group),
+        "{} {} to {} threads, the settled {} goes from {} to {}; {} {} of the best.",
+        introduced(group, "from"),
         first.0,
         last.0,
         quantity.noun(),
@@ -340,7 +330,7 @@ fn over_threads(group: &Group<'_, '_>) -> Option<String> {
 }
 
 fn range(answers: &[Answer<'_>]) -> Option<String> {
-    let varying = varying(answers.iter().map(|a| a.cell));
+    let labels = Labels::without_repetition(answers);
     let mut settled: Vec<(&Answer<'_>, f64)> =
         answers.iter().filter_map(|a| Some((a, a.settled?.mean))).collect();
     settled.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -350,43 +340,41 @@ fn range(answers: &[Answer<'_>]) -> Option<String> {
         "The settled {} ranges from {} ({}) to {} ({}).",
         quantity.noun(),
         with_unit(low.1, quantity),
-        short_label(low.0.cell, &varying, false),
+        labels.label(low.0.cell),
         with_unit(high.1, quantity),
-        short_label(high.0.cell, &varying, false),
+        labels.label(high.0.cell),
     ))
 }
 
-/// How much of the sweep was measured, where the rest was left out by choice.
-fn spared(campaign: &Campaign) -> Option<String> {
+/// The share of the sweep that was measured, for an adaptive run.
+fn adaptive(campaign: &Campaign) -> Option<String> {
     let (_, fact) = campaign.environment.iter().rfind(|(name, _)| name == fact::SPARED)?;
     Some(format!("Adaptive: {fact}."))
 }
 
 fn missing(campaign: &Campaign, answers: &[Answer<'_>]) -> Option<String> {
+    let parts = unfinished(campaign, "not yet measured")?;
+    Some(format!("Of {} cells, {} done, {parts}.", campaign.cells.len(), answers.len()))
+}
+
+/// The numbers of failed, pending and damaged cells; `pending` names the pending ones.
+pub(crate) fn unfinished(campaign: &Campaign, pending: &str) -> Option<String> {
+    let kinds =
+        [(Status::Failed, "failed"), (Status::Pending, pending), (Status::Damaged, "damaged in the store")];
     let count = |status| campaign.cells.iter().filter(|c| c.status == status).count();
-    let (failed, pending) = (count(Status::Failed), count(Status::Pending));
-    let damaged = count(Status::Damaged);
-    let part = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
-    let parts: Vec<String> =
-        [part(failed, "failed"), part(pending, "not yet measured"), part(damaged, "damaged in the store")]
-            .into_iter()
-            .flatten()
-            .collect();
-    (!parts.is_empty())
-        .then(|| format!("Of {} cells, {} done, {}.", campaign.cells.len(), answers.len(), parts.join(", ")))
+    let counts =
+        kinds.map(|(status, word)| (count(status), word)).into_iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 fn agreement(comparisons: &[Comparison]) -> Option<String> {
     let judged: Vec<&Comparison> =
         comparisons.iter().filter(|c| !c.used_to_fit && c.within(10.0).is_some()).collect();
-    let fitted = comparisons.iter().filter(|c| c.used_to_fit).count();
-    let fitted = if fitted > 0 {
-        {
-            let (was, proves) = if fitted == 1 { ("was", "proves") } else { ("were", "prove") };
-            format!(" ({fitted} more {was} used to fit the model and {proves} nothing)")
-        }
-    } else {
-        String::new()
+    let fitted = match comparisons.iter().filter(|c| c.used_to_fit).count() {
+        0 => String::new(),
+        1 => " (1 more was used to fit the model and proves nothing)".to_owned(),
+        more => format!(" ({more} more were used to fit the model and prove nothing)"),
     };
     if judged.is_empty() {
         return None;
@@ -399,31 +387,25 @@ fn agreement(comparisons: &[Comparison]) -> Option<String> {
         .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
     let worst = worst.map_or_else(String::new, |(c, error)| {
         let sign = if error > 0.0 { "+" } else { "−" };
-        format!(
-            "; the largest error is {sign}{} ({}, {})",
-            percent(error.abs() / 100.0),
-            c.metric,
-            c.where_label
-        )
+        let error = percent(error.abs() / 100.0);
+        format!("; the largest error is {sign}{error} ({}, {})", c.metric, c.where_label)
     });
     let numbers = if judged.len() == 1 { "number" } else { "numbers" };
     Some(format!("Of {} published {numbers}, {near} are met within 10\u{a0}%{worst}{fitted}.", judged.len()))
 }
 
-/// One sentence on how one side compares with the other.
+/// Compares the two sides in one sentence.
 pub(crate) fn of_sides(comparison: &compare::Comparison) -> String {
     let (base, other) = (&comparison.base, &comparison.other);
-    let ratios = comparison.ratios(comparison.level());
-    let Some(mean) = comparison.overall(comparison.level()) else {
-        return match comparison.pairs.len() {
-            0 => format!("{base} and {other} have no cell in common."),
-            _ => format!("{base} and {other} have no cell in common in which both settled."),
-        };
+    let level = comparison.level();
+    let ratios = comparison.ratios(level);
+    let Some(mean) = comparison.overall(level) else {
+        let settled = if comparison.pairs.is_empty() { "" } else { " in which both settled" };
+        return format!("{base} and {other} have no cell in common{settled}.");
     };
     let interval = format!("{} to {}", share(mean.low), share(mean.high));
     let noun = comparison.quantity.noun();
-    let significant =
-        comparison.pairs.iter().filter(|pair| pair.of(comparison.level()).significant()).count();
+    let significant = comparison.pairs.iter().filter(|pair| pair.of(level).significant()).count();
     if ratios.len() == 1 {
         let sure = if significant == 1 { "" } else { ": no significant difference" };
         return format!(
@@ -464,7 +446,7 @@ pub(crate) fn of_limits(judged: &[Judged]) -> Vec<String> {
     judged.iter().filter_map(sentence).collect()
 }
 
-/// A ratio in percent, with one decimal: most of them are near 100.
+/// A ratio in percent with one decimal, because most ratios are near 100 %.
 fn share(ratio: f64) -> String {
     format!("{}\u{a0}%", number::fixed(100.0 * ratio, 1))
 }

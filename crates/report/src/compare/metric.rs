@@ -1,26 +1,26 @@
-//! What can be compared: throughput or new orders, operations per second, latencies, write amplification.
+//! The metrics of a comparison: throughput or new orders, operations per second, latencies, write amplification.
 //!
-//! Not here: their values; `reading` takes them from cells.
+//! `reading` takes their values from cells.
 
 use lowtide_record::Quantity;
 use std::fmt;
 
-/// Something that cells are compared by.
+/// A metric of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
-    /// Bytes per second; of cells that asked no database.
+    /// Bytes per second, of cells without a database.
     Throughput,
-    /// New orders per minute; of cells that asked a database.
+    /// New orders per minute, of cells with a database.
     NewOrders,
     /// Operations per second.
     Iops,
     /// NAND bytes per host byte.
     WriteAmplification,
-    /// Latency of some operations.
+    /// Latency of a class of operations.
     Latency(Operations, Statistic),
 }
 
-/// Whose latency.
+/// A class of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operations {
     /// Reads and writes together.
@@ -31,7 +31,7 @@ pub enum Operations {
     Writes,
 }
 
-/// Which number of a distribution of latencies.
+/// A statistic of a latency distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
     /// The mean.
@@ -50,31 +50,41 @@ use Metric::Latency;
 use Operations::{All, Reads, Writes};
 use Statistic::{Mean, P50, P95, P99, P999};
 
+/// Every metric with its name in thresholds and tables.
+const NAMES: [(Metric, &str); 19] = [
+    (Metric::Throughput, "throughput"),
+    (Metric::Iops, "iops"),
+    (Metric::WriteAmplification, "write_amplification"),
+    (Latency(All, Mean), "latency_mean"),
+    (Latency(All, P50), "latency_p50"),
+    (Latency(All, P95), "latency_p95"),
+    (Latency(All, P99), "latency_p99"),
+    (Latency(All, P999), "latency_p999"),
+    (Latency(Reads, Mean), "read_latency_mean"),
+    (Latency(Reads, P50), "read_latency_p50"),
+    (Latency(Reads, P95), "read_latency_p95"),
+    (Latency(Reads, P99), "read_latency_p99"),
+    (Latency(Reads, P999), "read_latency_p999"),
+    (Latency(Writes, Mean), "write_latency_mean"),
+    (Latency(Writes, P50), "write_latency_p50"),
+    (Latency(Writes, P95), "write_latency_p95"),
+    (Latency(Writes, P99), "write_latency_p99"),
+    (Latency(Writes, P999), "write_latency_p999"),
+    (Metric::NewOrders, "new_orders"),
+];
+
 impl Metric {
     /// Every metric.
-    pub const ALL: [Metric; 19] = [
-        Metric::Throughput,
-        Metric::Iops,
-        Metric::WriteAmplification,
-        Latency(All, Mean),
-        Latency(All, P50),
-        Latency(All, P95),
-        Latency(All, P99),
-        Latency(All, P999),
-        Latency(Reads, Mean),
-        Latency(Reads, P50),
-        Latency(Reads, P95),
-        Latency(Reads, P99),
-        Latency(Reads, P999),
-        Latency(Writes, Mean),
-        Latency(Writes, P50),
-        Latency(Writes, P95),
-        Latency(Writes, P99),
-        Latency(Writes, P999),
-        Metric::NewOrders,
-    ];
+    pub fn all() -> impl Iterator<Item = Metric> {
+        NAMES.into_iter().map(|(metric, _)| metric)
+    }
 
-    /// The metric that levels of this quantity are compared by.
+    /// The name of every metric.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.into_iter().map(|(_, name)| name)
+    }
+
+    /// The metric of levels of this quantity.
     pub const fn of_level(quantity: Quantity) -> Metric {
         match quantity {
             Quantity::Throughput => Metric::Throughput,
@@ -82,37 +92,18 @@ impl Metric {
         }
     }
 
-    /// The name, as thresholds and tables write it: `throughput`, `read_latency_p99`.
+    /// The name in thresholds and tables: `throughput`, `read_latency_p99`.
     pub fn name(self) -> &'static str {
-        match self {
-            Metric::Throughput => "throughput",
-            Metric::NewOrders => "new_orders",
-            Metric::Iops => "iops",
-            Metric::WriteAmplification => "write_amplification",
-            Latency(All, Mean) => "latency_mean",
-            Latency(All, P50) => "latency_p50",
-            Latency(All, P95) => "latency_p95",
-            Latency(All, P99) => "latency_p99",
-            Latency(All, P999) => "latency_p999",
-            Latency(Reads, Mean) => "read_latency_mean",
-            Latency(Reads, P50) => "read_latency_p50",
-            Latency(Reads, P95) => "read_latency_p95",
-            Latency(Reads, P99) => "read_latency_p99",
-            Latency(Reads, P999) => "read_latency_p999",
-            Latency(Writes, Mean) => "write_latency_mean",
-            Latency(Writes, P50) => "write_latency_p50",
-            Latency(Writes, P95) => "write_latency_p95",
-            Latency(Writes, P99) => "write_latency_p99",
-            Latency(Writes, P999) => "write_latency_p999",
-        }
+        let named = NAMES.into_iter().find(|(metric, _)| *metric == self);
+        named.expect("every metric is listed").1
     }
 
     /// The metric of this name.
     pub fn named(name: &str) -> Option<Metric> {
-        Metric::ALL.into_iter().find(|metric| metric.name() == name)
+        NAMES.into_iter().find(|(_, known)| *known == name).map(|(metric, _)| metric)
     }
 
-    /// Up to what share a ratio may be off because numbers are kept rounded: histograms keep three digits.
+    /// The rounding error of a ratio: histograms keep three digits.
     pub(super) fn resolution(self) -> f64 {
         if matches!(self, Latency(..)) { 0.001 } else { 0.0 }
     }
@@ -143,7 +134,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_read_back() {
-        for metric in Metric::ALL {
+        for metric in Metric::all() {
             assert_eq!(Metric::named(metric.name()), Some(metric));
         }
         assert_eq!(Metric::named("speed"), None);

@@ -1,13 +1,13 @@
-//! Comparing: the cells of two sides, matched by their factors; for each what is measured, the ratio, and how sure it is.
+//! Compares the cells of two sides, matched by their factors: readings, ratios and confidence intervals.
 //!
 //! ```text
 //!   Side, Side ─► Pair (per point) ─► Finding (per metric): Reading, Reading ─► Ratio ─► Holm ─► Comparison ─► Judged
 //! ```
 //!
-//! A point is a combination of factors with all its repetitions. With two repetitions or more they are the unit of
-//! sampling, so that what differs from run to run counts; with one it is the batches inside the run, and what differs
-//! from run to run is not known. Interleaved campaigns are compared pair by pair where there are two pairs or more.
-//! Not here: the statistics (`lowtide_record::analysis`) and how it is shown (`render`, `html`).
+//! A point is a combination of factors with all its repetitions. With two or more repetitions, the repetition is the
+//! unit of sampling, so the interval includes variation between runs. With one repetition, the unit is the batch within
+//! the run, and variation between runs is unknown. Interleaved campaigns are compared pair by pair if there are at
+//! least two pairs. The statistics are in `lowtide_record::analysis`.
 
 mod metric;
 mod reading;
@@ -24,17 +24,17 @@ pub(crate) use side::{Cells, Identity, Side, label};
 use crate::answer::Answer;
 use lowtide_record::Quantity;
 use lowtide_record::analysis::{Ratio, geometric_mean, holm};
-use reading::{Point, Turns};
+use reading::{Interleaved, Point};
 
-/// A difference counts as significant below this probability, corrected after Holm.
+/// A difference is significant below this probability, after Holm's correction.
 const SIGNIFICANT: f64 = 0.05;
 
-/// What is asked of a comparison.
+/// The options of a comparison.
 #[derive(Debug, Clone, Default)]
 pub struct Question {
-    /// Compare cells without a steady state, too, by their last quarter.
+    /// Compare cells without a steady state by their last quarter.
     pub unsettled: bool,
-    /// Limits to judge by.
+    /// The limits to judge.
     pub thresholds: Vec<Threshold>,
 }
 
@@ -44,9 +44,9 @@ pub(crate) struct Finding {
     pub metric: Metric,
     pub base: Result<Reading, Missing>,
     pub other: Result<Reading, Missing>,
-    /// Other by base; or why there is no ratio.
+    /// Other divided by base, or the reason for a missing ratio.
     pub ratio: Result<Ratio, Missing>,
-    /// The chance of such a difference where there is none, corrected for all the pairs; 1 without a ratio.
+    /// The probability of such a difference between equal sides, corrected for all pairs; 1 without a ratio.
     pub probability: f64,
 }
 
@@ -56,15 +56,15 @@ impl Finding {
     }
 }
 
-/// A point that both sides measured.
+/// A point measured on both sides.
 #[derive(Debug, Clone)]
 pub(crate) struct Pair {
     pub identity: Identity,
-    /// Data as a share of the capacity, where both sides agree.
+    /// Data as a share of the capacity, if both sides agree.
     pub fill: Option<f64>,
-    /// What the intervals rest on: `3 + 3 runs`, `3 pairs`, `batches`.
+    /// The basis of the intervals: `3 + 3 runs`, `3 pairs`, `batches`.
     pub rests_on: String,
-    /// One finding per metric, in the order of [`Metric::ALL`].
+    /// One finding per metric, in the order of [`Metric::all`].
     pub findings: Vec<Finding>,
 }
 
@@ -77,20 +77,20 @@ impl Pair {
     }
 }
 
-/// Two sides, compared.
+/// Two compared sides.
 #[derive(Debug, Clone)]
 pub(crate) struct Comparison {
     pub base: String,
     pub other: String,
-    /// What the levels of the base are rates of.
+    /// The quantity of the base's levels.
     pub quantity: Quantity,
     pub pairs: Vec<Pair>,
-    /// Points that only one side has: of the base, of the other.
+    /// Points of one side only: of the base, of the other.
     pub alone: [Vec<Identity>; 2],
 }
 
 impl Comparison {
-    /// Compares `other` with `base`. `interleaved`: their repetitions were measured in turns.
+    /// Compares `other` with `base`. `interleaved`: their repetitions were measured alternately.
     pub fn of(base: &Side<'_>, other: &Side<'_>, unsettled: bool, interleaved: bool) -> Comparison {
         let (base_points, other_points) = (base.points(), other.points());
         let mut pairs: Vec<Pair> = base_points
@@ -100,13 +100,13 @@ impl Comparison {
                 Some(pair(&own.0, &own.1, two, unsettled, interleaved))
             })
             .collect();
-        for index in 0..Metric::ALL.len() {
-            let found: Vec<usize> =
-                (0..pairs.len()).filter(|pair| pairs[*pair].findings[index].ratio.is_ok()).collect();
-            let plain = found.iter().map(|pair| pairs[*pair].findings[index].probability);
-            let corrected = holm(&plain.collect::<Vec<f64>>());
-            for (pair, probability) in found.into_iter().zip(corrected) {
-                pairs[pair].findings[index].probability = probability;
+        for metric in Metric::all() {
+            let ratios = || pairs.iter().filter(|pair| pair.of(metric).ratio.is_ok());
+            let plain: Vec<f64> = ratios().map(|pair| pair.of(metric).probability).collect();
+            let mut corrected = holm(&plain).into_iter();
+            let findings = pairs.iter_mut().flat_map(|pair| &mut pair.findings);
+            for finding in findings.filter(|it| it.metric == metric && it.ratio.is_ok()) {
+                finding.probability = corrected.next().expect("one probability per ratio");
             }
         }
         let alone = |own: &[Cells<'_, '_>], others: &[Cells<'_, '_>]| {
@@ -118,26 +118,26 @@ impl Comparison {
         Comparison { base: base.name.clone(), other: other.name.clone(), quantity, pairs, alone }
     }
 
-    /// The metric that levels are compared by.
+    /// The metric of levels.
     pub fn level(&self) -> Metric {
         Metric::of_level(self.quantity)
     }
 
-    /// The ratios of a metric, of the pairs that have one.
+    /// The ratios of a metric over the pairs with one.
     pub fn ratios(&self, metric: Metric) -> Vec<Ratio> {
         self.pairs.iter().filter_map(|pair| pair.of(metric).ratio.ok()).collect()
     }
 
-    /// The geometric mean of a metric's ratios over all pairs that have one.
+    /// The geometric mean of a metric's ratios.
     pub fn overall(&self, metric: Metric) -> Option<Ratio> {
         let ratios = self.ratios(metric);
-        // A single one is as wide as it has to be already.
+        // A single ratio already includes its resolution.
         let rounding = if ratios.len() > 1 { metric.resolution() } else { 0.0 };
         Some(geometric_mean(&ratios)?.widened(rounding))
     }
 }
 
-/// Whether both sides measured this point, and in the same unit.
+/// Returns whether both sides measured this point in the same unit.
 fn same(own: &Cells<'_, '_>, other: &Cells<'_, '_>) -> bool {
     let quantity = |point: &Cells<'_, '_>| point.1.first().map(|answer| answer.quantity);
     own.0 == other.0 && quantity(own) == quantity(other)
@@ -151,8 +151,8 @@ fn pair(
     interleaved: bool,
 ) -> Pair {
     let (base, other) = (Point::of(base, unsettled), Point::of(other, unsettled));
-    let turns = if interleaved { Turns::of(&base, &other) } else { None };
-    let findings = Metric::ALL.iter().map(|metric| finding(*metric, &base, &other, turns.as_ref())).collect();
+    let turns = if interleaved { Interleaved::of(&base, &other) } else { None };
+    let findings = Metric::all().map(|metric| finding(metric, &base, &other, turns.as_ref())).collect();
     let fill = |point: &Point<'_, '_>| point.answers.first().and_then(|answer| answer.fill());
     let same = |x: &f64| fill(&other).is_some_and(|y| (x - y).abs() < 0.005);
     let rests_on = match (&turns, base.answers.len(), other.answers.len()) {
@@ -170,7 +170,7 @@ fn finding(
     metric: Metric,
     base: &Point<'_, '_>,
     other: &Point<'_, '_>,
-    turns: Option<&Turns<'_, '_>>,
+    turns: Option<&Interleaved<'_, '_>>,
 ) -> Finding {
     let readings = (base.reading(metric), other.reading(metric));
     let ratio = match (&readings, turns) {

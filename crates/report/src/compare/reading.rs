@@ -1,8 +1,8 @@
-//! What a point says of a metric: the number over all its repetitions, and how sure it is.
+//! The reading of a metric at a point: its value over all repetitions, and its uncertainty.
 //!
-//! Everything is of the steady window of a cell, or, where that was asked for, of the last quarter of one without.
-//! Percentiles are never averaged: those of several repetitions come from their histograms added, and the percentiles of
-//! each say only how they scatter. A longer repetition weighs more in them.
+//! A reading covers the steady window of a cell, or the last quarter of an unsettled cell if that was requested.
+//! Percentiles are never averaged: the percentile of several repetitions comes from their merged histograms, in which a
+//! longer repetition has more weight. The percentiles of single repetitions only give the scatter.
 
 use super::metric::{Metric, Operations, Statistic};
 use crate::answer::Answer;
@@ -12,31 +12,31 @@ use lowtide_record::latency_parts::Part;
 use lowtide_record::{Percentiles, Row};
 use std::fmt;
 
-/// Parts in which write amplification and operations per second are taken; as many as there are of latency.
+/// The number of parts of a window for write amplification and IOPS, as for latency.
 const PARTS: usize = 20;
-/// Operations beyond a percentile that a part has at least, or the percentile of the part says nothing.
+/// The fewest operations beyond a percentile in a part for a valid percentile.
 const BEYOND: f64 = 5.0;
 
-/// A number, and how sure it is.
+/// A value with its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Reading {
     pub value: f64,
-    /// The same with its uncertainty, or why that is not known.
+    /// The value with its uncertainty, or the reason for a missing uncertainty.
     pub level: Result<Level, Missing>,
 }
 
-/// Why there is no number, or no ratio.
+/// The reason for a missing value or ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// No repetition has a steady state.
     NoSteadyState,
-    /// There are no such operations, or no such counters.
+    /// There are no such operations or counters.
     Nothing,
     /// The window has fewer than ten intervals.
     Short,
-    /// The window has too few operations for the scatter of this percentile.
+    /// The window has too few operations for this percentile.
     Few,
-    /// The interval of the base reaches zero.
+    /// The interval of the base includes zero.
     Unbounded,
 }
 
@@ -52,15 +52,15 @@ impl fmt::Display for Missing {
     }
 }
 
-/// One side of a point: the answers that may be compared.
+/// One side of a point: the comparable answers.
 pub(super) struct Point<'s, 'a> {
     pub answers: Vec<&'s Answer<'a>>,
-    /// Latency of all of them: of all operations, reads, writes. Empty for a single answer, which has its own.
+    /// The merged latencies of all, read and write operations. Empty for a single answer, which has its own.
     merged: Vec<Distribution>,
 }
 
 impl<'s, 'a> Point<'s, 'a> {
-    /// Of these answers, those with a steady state, or with `unsettled` all of them.
+    /// A point of the settled answers, or with `unsettled` of all answers.
     pub fn of(answers: &[&'s Answer<'a>], unsettled: bool) -> Point<'s, 'a> {
         let usable = answers.iter().copied().filter(|answer| unsettled || answer.settled.is_some());
         Point::new(usable.collect())
@@ -77,14 +77,14 @@ impl<'s, 'a> Point<'s, 'a> {
         Point { answers, merged }
     }
 
-    /// The answers whose repetition the other side has, too.
+    /// The answers whose repetition the other side also has.
     pub fn common(&self, other: &Point<'_, '_>) -> Vec<&'s Answer<'a>> {
         let like =
             |one: &&Answer<'_>| other.answers.iter().any(|it| it.cell.repetition == one.cell.repetition);
         self.answers.iter().copied().filter(like).collect()
     }
 
-    /// What it says of a metric.
+    /// The reading of a metric.
     pub fn reading(&self, metric: Metric) -> Result<Reading, Missing> {
         match self.answers.as_slice() {
             [] => Err(Missing::NoSteadyState),
@@ -100,12 +100,12 @@ impl<'s, 'a> Point<'s, 'a> {
         }
     }
 
-    /// A metric of each answer.
+    /// The metric of each answer.
     fn values(&self, metric: Metric) -> Result<Vec<f64>, Missing> {
         self.answers.iter().map(|one| value(metric, one)).collect::<Option<_>>().ok_or(Missing::Nothing)
     }
 
-    /// A metric of all two or more answers, which have these values.
+    /// The metric over all of at least two answers, whose own values are `values`.
     fn pooled(&self, metric: Metric, values: &[f64]) -> f64 {
         let Metric::Latency(operations, statistic) = metric else {
             return values.iter().sum::<f64>() / values.len() as f64;
@@ -114,26 +114,26 @@ impl<'s, 'a> Point<'s, 'a> {
     }
 }
 
-/// Two points that were measured in turns, repetition by repetition.
-pub(super) struct Turns<'s, 'a> {
+/// Two points with interleaved repetitions.
+pub(super) struct Interleaved<'s, 'a> {
     base: Point<'s, 'a>,
     other: Point<'s, 'a>,
 }
 
-impl<'s, 'a> Turns<'s, 'a> {
-    /// The repetitions that both have; `None` of fewer than two.
-    pub fn of(base: &Point<'s, 'a>, other: &Point<'s, 'a>) -> Option<Turns<'s, 'a>> {
+impl<'s, 'a> Interleaved<'s, 'a> {
+    /// The repetitions of both points; `None` for fewer than two.
+    pub fn of(base: &Point<'s, 'a>, other: &Point<'s, 'a>) -> Option<Interleaved<'s, 'a>> {
         let (one, two) = (Point::new(base.common(other)), Point::new(other.common(base)));
         (one.answers.len() >= 2 && one.answers.len() == two.answers.len())
-            .then_some(Turns { base: one, other: two })
+            .then_some(Interleaved { base: one, other: two })
     }
 
-    /// How many there are.
+    /// The number of pairs.
     pub fn count(&self) -> usize {
         self.base.answers.len()
     }
 
-    /// Other by base.
+    /// Other divided by base.
     pub fn ratio(&self, metric: Metric) -> Result<Ratio, Missing> {
         let (bases, others) = (self.base.values(metric)?, self.other.values(metric)?);
         let ratio = self.other.pooled(metric, &others) / self.base.pooled(metric, &bases);
@@ -147,7 +147,7 @@ impl<'s, 'a> Turns<'s, 'a> {
     }
 }
 
-/// A metric of one cell.
+/// The metric of one cell.
 fn value(metric: Metric, answer: &Answer<'_>) -> Option<f64> {
     match metric {
         Metric::Throughput | Metric::NewOrders if metric != Metric::of_level(answer.quantity) => None,
@@ -158,7 +158,7 @@ fn value(metric: Metric, answer: &Answer<'_>) -> Option<f64> {
     }
 }
 
-/// How sure a metric of one cell is, by its parts.
+/// The uncertainty of a metric of one cell, from its parts.
 fn level(metric: Metric, answer: &Answer<'_>, value: f64) -> Result<Level, Missing> {
     let parts = match metric {
         Metric::Throughput | Metric::NewOrders => match &answer.settled {
@@ -172,7 +172,7 @@ fn level(metric: Metric, answer: &Answer<'_>, value: f64) -> Result<Level, Missi
         }),
         Metric::Latency(operations, statistic) => return of_parts(operations, statistic, answer, value),
     };
-    // In units of the value, whatever those of the parts are.
+    // Parts are scaled to the value, because their weights differ.
     let parts = parts.ok_or(Missing::Short)?;
     let mean = parts.iter().sum::<f64>() / parts.len() as f64;
     let unit = if metric == Metric::WriteAmplification { 1.0 } else { value / mean };
@@ -180,22 +180,22 @@ fn level(metric: Metric, answer: &Answer<'_>, value: f64) -> Result<Level, Missi
     Level::of_parts(value, &parts).ok_or(Missing::Short)
 }
 
-/// The mean of a rate over some rows.
+/// The mean of a rate over rows, weighted by time.
 fn mean(rows: &[Row], rate: impl Fn(&Row) -> f64) -> Option<f64> {
     let seconds: f64 = rows.iter().map(Row::seconds).sum();
     let whole = rows.iter().filter(|row| row.end_ns > row.start_ns);
     (seconds > 0.0).then(|| whole.map(|row| rate(row) * row.seconds()).sum::<f64>() / seconds)
 }
 
-/// Something of each of the equal parts of a cell's window, which also hears of the counters before it. `None` where a
-/// part has none.
+/// A number for each of the equal parts of a cell's window. `of` also takes the counters before the part. `None` if a
+/// part has no number.
 fn each_part(answer: &Answer<'_>, of: impl Fn(&[Row], Option<Counters>) -> Option<f64>) -> Option<Vec<f64>> {
     let (from_ns, to_ns, _) = answer.cell.window();
     let rows = &answer.cell.rows;
     let begin = rows.partition_point(|row| row.start_ns < from_ns);
     let end = rows.partition_point(|row| row.end_ns <= to_ns).max(begin);
     let length = (end - begin).div_ceil(PARTS).max(1);
-    // What does not divide is left out at the beginning.
+    // The remainder of the division is left out at the beginning.
     let begin = begin + (end - begin) % length;
     let before = |from: usize| match from.checked_sub(1) {
         Some(before) => rows[before].counters,
@@ -204,7 +204,7 @@ fn each_part(answer: &Answer<'_>, of: impl Fn(&[Row], Option<Counters>) -> Optio
     (begin..end).step_by(length).map(|from| of(&rows[from..from + length], before(from))).collect()
 }
 
-/// The histogram of a cell's window.
+/// The latency histogram of a cell's window.
 fn latency(operations: Operations, answer: &Answer<'_>) -> Distribution {
     match operations {
         Operations::All => answer.latency(),

@@ -1,4 +1,4 @@
-//! Two sides of made-up campaigns: matched, pooled, paired, judged.
+//! Synthetic campaigns of two sides: matching, pooling, pairing, judgement.
 
 use super::*;
 use crate::sample;
@@ -8,12 +8,12 @@ use lowtide_record::analysis::Verdict;
 use lowtide_record::factors::identity;
 use lowtide_record::{Campaign, Cell, FactorLevel};
 
-/// A campaign of `sizes` × `repetitions`, each settled at what `level` says of size and repetition, by ±1 %.
+/// A campaign of `sizes` × `repetitions`, with cells that settle at `level(size, repetition)` ± 1 %.
 fn campaign(sizes: &[&str], repetitions: u32, level: impl Fn(usize, u32) -> f64) -> Campaign {
     campaign_of(60, sizes, repetitions, level)
 }
 
-/// The same with cells of so many intervals.
+/// A campaign of cells with `intervals` intervals.
 fn campaign_of(
     intervals: u32,
     sizes: &[&str],
@@ -53,7 +53,7 @@ fn throughput(comparison: &Comparison) -> Vec<Ratio> {
 }
 
 #[test]
-fn repetitions_are_the_unit_where_there_are_two() {
+fn repetitions_are_the_unit_of_sampling() {
     let steady = campaign(&["1GiB"], 3, |_, _| 100.0);
     let wild = campaign(&["1GiB"], 3, |_, repetition| 80.0 + 10.0 * f64::from(repetition));
     let comparison = compared(&steady, &wild, false, false);
@@ -65,7 +65,7 @@ fn repetitions_are_the_unit_where_there_are_two() {
         (ratio.ratio - 1.0).abs() < 0.01 && (ratio.high - ratio.low - 2.0 * half).abs() < 0.01,
         "{ratio:?}"
     );
-    // Alone, each run would seem sure.
+    // A single run would seem certain.
     let single =
         compared(&campaign(&["1GiB"], 1, |_, _| 100.0), &campaign(&["1GiB"], 1, |_, _| 90.0), false, false);
     assert_eq!(single.pairs[0].rests_on, "batches");
@@ -75,7 +75,7 @@ fn repetitions_are_the_unit_where_there_are_two() {
 }
 
 #[test]
-fn turns_take_out_what_drifts() {
+fn interleaving_removes_drift() {
     let machine = |repetition: u32| 100.0 - 7.0 * f64::from(repetition);
     let base = campaign(&["1GiB", "2GiB"], 5, |_, repetition| machine(repetition));
     let other = campaign(&["1GiB", "2GiB"], 5, |_, repetition| {
@@ -86,7 +86,7 @@ fn turns_take_out_what_drifts() {
     assert_eq!(in_turns.pairs[0].rests_on, "5 pairs");
     assert!(throughput(&apart).iter().all(|ratio| !ratio.below(1.0)), "{apart:?}");
     assert!(throughput(&in_turns).iter().all(|ratio| ratio.below(0.98) && ratio.above(0.96)), "{in_turns:?}");
-    // Latency is the other way round, and its pairs tell as much.
+    // Latency is inversely proportional, and its pairs are as precise.
     let latency = in_turns.ratios(Metric::named("latency_p99").expect("there is one"));
     assert!(latency.iter().all(|ratio| ratio.above(1.02) && ratio.below(1.04)), "{latency:?}");
 }
@@ -102,7 +102,7 @@ fn points_without_a_match_are_listed() {
 }
 
 #[test]
-fn cells_without_a_steady_state_are_compared_only_where_that_is_asked_for() {
+fn unsettled_cells_are_compared_only_on_request() {
     let mut base = campaign(&["1GiB"], 1, |_, _| 100.0);
     base.cells[0].verdict = Some(Verdict::NoSteadyState { reason: "too short".to_owned() });
     let other = campaign(&["1GiB"], 1, |_, _| 50.0);
@@ -124,13 +124,13 @@ fn percentiles_of_too_few_operations_have_no_interval() {
     assert!(ratio("latency_p99").is_ok());
     assert_eq!(ratio("latency_p999").expect_err("less than one operation"), Missing::Few);
     assert_eq!(ratio("read_latency_p50").expect_err("it only writes"), Missing::Nothing);
-    // Even an equal histogram is known to three digits only.
+    // Even equal histograms have a resolution of three digits.
     let equal = ratio("latency_p50").expect("there is one");
     assert!(equal.low <= 0.999 && equal.high >= 1.001, "{equal:?}");
 }
 
 #[test]
-fn limits_are_crossed_only_beyond_doubt() {
+fn limits_are_crossed_only_with_certainty() {
     let base = campaign(&["1GiB", "2GiB", "4GiB"], 1, |_, _| 100.0);
     let other = campaign(&["1GiB", "2GiB", "4GiB"], 1, |position, _| [100.0, 95.0, 80.0][position]);
     let comparison = compared(&base, &other, false, false);
@@ -146,16 +146,16 @@ fn limits_are_crossed_only_beyond_doubt() {
 }
 
 #[test]
-fn equals_differ_as_seldom_as_promised_and_a_tenth_is_always_found() {
+fn equal_sides_rarely_differ_and_a_tenth_is_always_detected() {
     const SEEDS: u64 = 100;
     let (mut differ, mut found) = (0, 0);
     for seed in 1..=SEEDS {
-        // Repetitions are the unit, so that their length does not matter.
+        // Repetitions are the unit of sampling, so short ones are enough.
         let noisy = |name: &str, level: f64| {
             let seed = Seed::new(seed).part(name, 0);
             campaign_of(1, &["1GiB", "2GiB", "4GiB"], 4, |position, repetition| {
                 let mut rng = seed.part("cell", position as u64 * 10 + u64::from(repetition)).stream();
-                // The sum of three is nearly normal; its deviation is 1/2.
+                // The sum of three uniform numbers is nearly normal, with standard deviation 1/2.
                 let noise: f64 = (0..3).map(|_| unit(&mut rng) - 0.5).sum();
                 level * (1.0 + 0.02 * noise)
             })
@@ -166,9 +166,6 @@ fn equals_differ_as_seldom_as_promised_and_a_tenth_is_always_found() {
         differ += usize::from(any(&compared(&noisy("a", 50.0), &noisy("b", 50.0), false, false)) > 0);
         found += any(&compared(&noisy("a", 50.0), &noisy("b", 45.0), false, false));
     }
-    println!(
-        "of 200 comparisons of equals {differ} differ; of 600 cells 10 % slower {found} do (seeds 1 to 200)"
-    );
     assert!(differ <= 12, "{differ} of {SEEDS} comparisons of equals differ");
     assert!(found >= 295, "{found} of 300 cells that are 10 % slower differ");
 }

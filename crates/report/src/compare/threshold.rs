@@ -1,12 +1,12 @@
-//! Limits on ratios: `throughput < 0.95`, `latency_p99 > 110% overall`, and whether they were crossed.
+//! Limits on ratios (`throughput < 0.95`, `latency_p99 > 110% overall`) and their judgement.
 //!
 //! ```text
 //! METRIC ('<' | '>') NUMBER ['%'] ['overall']
 //! ```
 //!
-//! What is written is what must not be: the other side's metric as a share of the base's beyond the limit. A limit is
-//! crossed where the whole 95 % interval lies beyond it; of many points, also after Holm's correction, so that a limit
-//! near 1 is not crossed by chance. Not here: limits on the numbers themselves; `[[claim]]` in an experiment has those.
+//! A limit states the forbidden range of the ratio of the other side's metric to the base's. It is crossed if the whole
+//! 95 % interval lies in that range. With several points, Holm's correction keeps chance from crossing a limit near 1.
+//! Limits on the numbers themselves are claims (`[[claim]]`) of an experiment.
 
 use super::{Comparison, Metric, Missing, Pair};
 use lowtide_core::suggest::nearest;
@@ -16,10 +16,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// One-sided: half of what a 95 % interval leaves out lies beyond each end.
+/// The one-sided significance level: a 95 % interval leaves out half of 5 % on each side.
 const BEYOND: f64 = 0.025;
 
-/// On which side of the limit a ratio fails.
+/// The side of the limit on which a ratio fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
     /// `<`
@@ -28,7 +28,7 @@ pub enum Operator {
     Above,
 }
 
-/// What a limit holds for.
+/// The ratios to which a limit applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// Every point.
@@ -40,13 +40,13 @@ pub enum Scope {
 /// A limit on the ratio of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Threshold {
-    /// Of what.
+    /// The metric.
     pub metric: Metric,
-    /// Which side of the limit fails.
+    /// The side of the limit that fails.
     pub operator: Operator,
-    /// The other side's number divided by the base's.
+    /// The limit on the ratio of the other side to the base.
     pub limit: f64,
-    /// Per point, or over all.
+    /// Each point, or the mean.
     pub scope: Scope,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Threshold {
     }
 }
 
-/// A limit that cannot be read.
+/// A syntax error in a limit.
 #[derive(Debug, Clone, thiserror::Error, Diagnostic)]
 #[error("{message}")]
 pub struct ThresholdError {
@@ -77,54 +77,51 @@ impl FromStr for Threshold {
 
     fn from_str(text: &str) -> Result<Self, ThresholdError> {
         let mut words = words(text).into_iter();
-        let mut next = |wanted: &str, help: &str| {
+        let mut next = |missing: &str, help: &str| {
             words.next().ok_or_else(|| {
-                fault(text, text.trim_end().len()..text.len(), format!("`{text}` ends early"), wanted, help)
+                fault(text, text.trim_end().len()..text.len(), format!("`{text}` ends early"), missing, help)
             })
         };
-        let (at, name) = next("a metric is missing", &metrics())?;
-        let metric = Metric::named(name).ok_or_else(|| {
-            let near = nearest(name, Metric::ALL.map(Metric::name));
+        let wrong = |(at, word): (usize, &str), message: String, label: &str, help: &str| {
+            fault(text, at..at + word.len(), message, label, help)
+        };
+        let name = next("a metric is missing", &metrics())?;
+        let metric = Metric::named(name.1).ok_or_else(|| {
+            let near = nearest(name.1, Metric::names());
             let near = near.map(|near| format!("did you mean `{near}`?")).unwrap_or_default();
-            fault(text, at..at + name.len(), format!("there is no metric `{name}`"), &near, &metrics())
+            wrong(name, format!("there is no metric `{}`", name.1), &near, &metrics())
         })?;
         let operators = "`<`: fail below; `>`: fail above; such as `throughput < 0.95`";
-        let (at, sign) = next("`<` or `>` is missing", operators)?;
-        let operator = match sign {
+        let sign = next("`<` or `>` is missing", operators)?;
+        let operator = match sign.1 {
             "<" => Operator::Below,
             ">" => Operator::Above,
-            _ => {
-                let message = format!("there is no operator `{sign}`");
-                return Err(fault(text, at..at + sign.len(), message, "", operators));
-            }
+            other => return Err(wrong(sign, format!("there is no operator `{other}`"), "", operators)),
         };
         let limits = "a ratio above 0 and below 20, such as `0.95` or `95%`";
-        let (at, number) = next("a limit is missing", limits)?;
-        let percent = number.strip_suffix('%');
-        let limit = percent.unwrap_or(number).parse::<f64>().ok();
+        let number = next("a limit is missing", limits)?;
+        let percent = number.1.strip_suffix('%');
+        let limit = percent.unwrap_or(number.1).parse::<f64>().ok();
         let limit = limit.map(|limit| if percent.is_some() { limit / 100.0 } else { limit });
-        let limit = limit.filter(|limit| *limit > 0.0 && *limit < MOST).ok_or_else(|| {
-            fault(text, at..at + number.len(), format!("`{number}` is no limit"), "", limits)
-        })?;
-        let scopes = "nothing more (each cell), or `overall` (the geometric mean over all cells)";
+        let limit = limit.filter(|limit| *limit > 0.0 && *limit < MOST);
+        let limit =
+            limit.ok_or_else(|| wrong(number, format!("`{}` is not a limit", number.1), "", limits))?;
+        let scopes = "nothing (each cell), or `overall` (the geometric mean over all cells)";
         let scope = match words.next() {
             None => Scope::Each,
             Some((_, "overall")) => Scope::Overall,
-            Some((at, word)) => {
-                let message = format!("`{word}` says nothing here");
-                return Err(fault(text, at..at + word.len(), message, "", scopes));
-            }
+            Some(word) => return Err(wrong(word, format!("unexpected `{}`", word.1), "", scopes)),
         };
         if let Some((at, word)) = words.next() {
-            let help = "give `--fail-if` once for each limit";
-            return Err(fault(text, at..text.len(), format!("`{word}` is one word too many"), "", help));
+            let help = "write `--fail-if` once for each limit";
+            return Err(fault(text, at..text.len(), format!("unexpected `{word}`"), "", help));
         }
         Ok(Threshold { metric, operator, limit, scope })
     }
 }
 
 fn metrics() -> String {
-    format!("metrics: {}", Metric::ALL.map(Metric::name).join(", "))
+    format!("metrics: {}", Metric::names().collect::<Vec<_>>().join(", "))
 }
 
 fn fault(text: &str, at: std::ops::Range<usize>, message: String, label: &str, help: &str) -> ThresholdError {
@@ -137,7 +134,7 @@ fn fault(text: &str, at: std::ops::Range<usize>, message: String, label: &str, h
     }
 }
 
-/// The words of a text, each with where it begins; signs of comparison stand alone.
+/// The words of a text with their offsets. Comparison signs are words of their own.
 fn words(text: &str) -> Vec<(usize, &str)> {
     #[derive(PartialEq, Clone, Copy)]
     enum Kind {
@@ -164,24 +161,24 @@ fn words(text: &str) -> Vec<(usize, &str)> {
     words
 }
 
-/// A ratio beyond this is a percentage that lacks its sign.
+/// A limit from here on is taken for a percentage without its sign.
 const MOST: f64 = 20.0;
 
-/// What became of a limit.
+/// The outcome of a judged limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Somewhere the whole interval lies beyond it.
+    /// At some point the whole interval lies beyond the limit.
     Crossed,
-    /// It is crossed nowhere, and somewhere the interval reaches beyond it: it cannot be told.
+    /// No interval lies beyond the limit, but some reach beyond it.
     Undecided,
-    /// Every interval ends before it.
+    /// Every interval ends before the limit.
     Kept,
-    /// Nothing could be judged.
+    /// There is no ratio to judge.
     NotJudged,
 }
 
 impl Outcome {
-    /// In words.
+    /// The outcome in words.
     pub fn word(self) -> &'static str {
         match self {
             Outcome::Crossed => "crossed",
@@ -192,26 +189,26 @@ impl Outcome {
     }
 }
 
-/// A limit, judged for two sides.
+/// The judgement of a limit for two sides.
 #[derive(Debug, Clone)]
 pub struct Judged {
     /// The limit.
     pub threshold: Threshold,
-    /// What became of it.
+    /// The outcome over all points.
     pub outcome: Outcome,
-    /// The side that was judged.
+    /// The side that is compared with the base.
     pub other: String,
-    /// Points that crossed it, cannot be told, and keep it; one in all where it is over all of them.
+    /// The number of points that crossed the limit. In scope [`Scope::Overall`] the mean counts as the only point.
     pub crossed: usize,
-    /// Points whose interval reaches beyond it.
+    /// The number of points whose interval reaches beyond the limit.
     pub undecided: usize,
-    /// Points whose interval ends before it.
+    /// The number of points whose interval ends before the limit.
     pub kept: usize,
-    /// Points that could not be judged.
+    /// The number of points without a ratio.
     pub not_judged: usize,
-    /// The point nearest to crossing it, or farthest beyond, and its ratio.
+    /// The point nearest to the limit or farthest beyond it, and its ratio.
     pub worst: Option<(String, Ratio)>,
-    /// Why nothing could be judged.
+    /// The reason, if there is nothing to judge.
     pub reason: Option<String>,
 }
 
@@ -228,7 +225,7 @@ impl Threshold {
                 comparison.overall(self.metric).map(|it| ("overall".to_owned(), it)).into_iter().collect()
             }
         };
-        // One-sided, so that of a single point the interval alone decides.
+        // One-sided, so that the interval alone decides for a single point.
         let probability = |ratio: &Ratio| match self.beyond(ratio) {
             true => ratio.probability(self.limit) / 2.0,
             false => 1.0,
@@ -284,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_read_with_and_without_spaces() {
+    fn limits_parse_with_and_without_spaces() {
         let read = |text: &str| text.parse::<Threshold>().expect("valid").to_string();
         assert_eq!(read("throughput < 0.95"), "throughput < 0.95");
         assert_eq!(read(" latency_p99>110% overall "), "latency_p99 > 1.1 overall");
@@ -292,17 +289,17 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_the_place_and_what_is_accepted() {
+    fn errors_name_the_position_and_the_accepted_words() {
         for (text, at, says, help) in [
             ("thruput < 0.9", 0, "there is no metric `thruput`", "throughput, iops"),
             ("latency_p98 > 1", 0, "there is no metric `latency_p98`", "latency_p99"),
             ("iops == 1", 5, "there is no operator `==`", "`<`: fail below"),
             ("iops <= 1", 5, "there is no operator `<=`", "`<`: fail below"),
-            ("iops < much", 7, "`much` is no limit", "`95%`"),
-            ("iops < -1", 7, "`-1` is no limit", "above 0"),
-            ("iops < nan", 7, "`nan` is no limit", "above 0"),
-            ("iops < 0.9 always", 11, "`always` says nothing here", "`overall`"),
-            ("iops < 0.9 overall iops", 19, "one word too many", "once for each"),
+            ("iops < much", 7, "`much` is not a limit", "`95%`"),
+            ("iops < -1", 7, "`-1` is not a limit", "above 0"),
+            ("iops < nan", 7, "`nan` is not a limit", "above 0"),
+            ("iops < 0.9 always", 11, "unexpected `always`", "`overall`"),
+            ("iops < 0.9 overall iops", 19, "unexpected `iops`", "once for each"),
             ("iops <", 6, "ends early", "`0.95`"),
             ("iops", 4, "ends early", "`<`"),
             ("", 0, "ends early", "throughput"),

@@ -1,80 +1,81 @@
-//! Levels over the data on a device, with its price, and how much data still meets a floor.
+//! Levels by the amount of data on a device, with its price, and the amount of data that keeps a floor.
 //!
-//! Not here: cells without a settled level; they have no answer to divide by.
+//! Cells without a settled level have no cost per level.
 
 use super::price::Prices;
 use crate::answer::Answer;
+use crate::find::mean;
 use lowtide_files::device;
 use lowtide_record::{Campaign, Cell, Quantity};
 
-/// The factors that change how much data there is and nothing else.
+/// The factors that change only the amount of data.
 const SIZES: [&str; 3] = ["file_size", "utilisation", "warehouses"];
 
-/// One load on one device, at every size that was measured.
+/// One load on one device at every measured size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// The device's name, or the target of a host campaign.
+    /// The device's name, or the target of a campaign on the host.
     pub device: String,
-    /// What else tells the load apart: `second pass, threads 4`; empty where nothing does.
+    /// The label of the load: `second pass, threads 4`; may be empty.
     pub load: String,
     /// The experiment.
     pub experiment: String,
-    /// What its levels are rates of.
+    /// The quantity of the levels.
     pub quantity: Quantity,
-    /// In US dollars.
+    /// Price in US dollars.
     pub price_usd: f64,
-    /// By data, least first.
+    /// The sizes in ascending order.
     pub points: Vec<Point>,
 }
 
-/// One size; the mean of its repetitions.
+/// One size, averaged over its repetitions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
     /// Bytes of data.
     pub data_bytes: f64,
-    /// Those as a share of the capacity.
+    /// Data as a share of the capacity.
     pub fill: Option<f64>,
-    /// The settled level; why there is none.
+    /// The settled level, or the reason for its absence.
     pub level: Result<f64, String>,
-    /// Requests per second in the same window, of a database those of its device; `None` without a level.
+    /// Requests per second in the same window, for a database those of its device; `None` without a level.
     pub iops: Option<f64>,
 }
 
-/// Nobody says what a device costs.
+/// A device without a known price.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("nothing says what {device} costs{}", near.as_ref().map(|near| format!("; the list has `{near}`")).unwrap_or_default())]
+#[error("no price of {device} is known{}", near.as_ref().map(|near| format!("; the list has `{near}`")).unwrap_or_default())]
 pub struct Unpriced {
     /// The device's name, or the target.
     pub device: String,
-    /// A name in the list that is near.
+    /// The nearest name in the list.
     pub near: Option<String>,
 }
 
-/// How much data meets a floor.
+/// The amount of data that keeps a floor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fit {
-    /// As much as this, in bytes; on a straight line between two measured sizes.
+    /// An amount interpolated linearly between two measured sizes.
     Between {
-        /// Bytes that meet it.
+        /// Bytes that keep the floor.
         data_bytes: f64,
-        /// The size below, which does.
+        /// The measured size below, which keeps the floor.
         below: f64,
-        /// The size above, which does not.
+        /// The measured size above, which does not.
         above: f64,
     },
-    /// The largest size that was measured meets it; more may, too.
+    /// The largest measured size keeps the floor; more data may also keep it.
     AtLeast {
-        /// Its bytes.
+        /// Bytes of the largest measured size.
         data_bytes: f64,
     },
-    /// No measured size does.
+    /// No measured size keeps the floor.
     Never,
     /// No measured size has a settled level.
     Unknown,
 }
 
 impl Fit {
-    /// Bytes that meet the floor.
+    /// Bytes that keep the floor.
     pub fn data_bytes(self) -> Option<f64> {
         match self {
             Fit::Between { data_bytes, .. } | Fit::AtLeast { data_bytes } => Some(data_bytes),
@@ -84,7 +85,7 @@ impl Fit {
 }
 
 impl Curve {
-    /// The most data at which the settled level is still `floor`, in its own unit.
+    /// The most data at which the settled level is at least `floor`, in the curve's own unit.
     pub fn fit(&self, floor: f64) -> Fit {
         let levels: Vec<(f64, f64)> = self
             .points
@@ -106,10 +107,10 @@ impl Curve {
     }
 }
 
-/// The curves of campaigns, each campaign, device and load its own.
+/// The curves of campaigns, one for each combination of campaign, device and load.
 ///
 /// # Errors
-/// [`Unpriced`] where neither the list nor the device file has a price.
+/// [`Unpriced`] if neither the list nor the device file has a price.
 pub fn curves(campaigns: &[Campaign], prices: &Prices) -> Result<Vec<Curve>, Unpriced> {
     let mut curves: Vec<Curve> = Vec::new();
     for campaign in campaigns {
@@ -147,7 +148,7 @@ pub fn curves(campaigns: &[Campaign], prices: &Prices) -> Result<Vec<Curve>, Unp
     Ok(curves)
 }
 
-/// What a cell ran on, and the price in its file.
+/// The device of a cell, and the price in its device file.
 fn named(campaign: &Campaign, cell: &Cell) -> (String, Option<f64>) {
     match device::of_cell(campaign, cell) {
         Some(device) => (device.name, device.price_usd),
@@ -155,25 +156,24 @@ fn named(campaign: &Campaign, cell: &Cell) -> (String, Option<f64>) {
     }
 }
 
-/// What tells a load apart, but for the device and the size.
+/// The label of a load, without device and size.
 fn load(cell: &Cell) -> String {
     let factors = cell.factors.iter().filter(|it| !SIZES.contains(&it.name.as_str()) && it.name != "device");
     let parts = cell.step.iter().cloned().chain(factors.map(|it| format!("{} {}", it.name, it.level)));
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Points in order of size; repetitions become their mean, of those that settled.
+/// Points in order of size. Repetitions become one point with the mean of the settled ones.
 fn by_size(mut points: Vec<Point>) -> Vec<Point> {
     points.sort_by(|a, b| a.data_bytes.total_cmp(&b.data_bytes));
     let groups = points.chunk_by(|a, b| a.data_bytes == b.data_bytes);
     groups
         .map(|group| {
-            let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
             let levels: Vec<f64> = group.iter().filter_map(|point| point.level.clone().ok()).collect();
             let iops: Vec<f64> = group.iter().filter_map(|point| point.iops).collect();
             Point {
-                level: if levels.is_empty() { group[0].level.clone() } else { Ok(mean(levels)) },
-                iops: (!iops.is_empty()).then(|| mean(iops)),
+                level: mean(&levels).map_or_else(|| group[0].level.clone(), Ok),
+                iops: mean(&iops),
                 ..group[0].clone()
             }
         })
@@ -204,9 +204,9 @@ mod tests {
     }
 
     #[test]
-    fn the_fill_that_meets_a_floor_lies_between_two_sizes() {
+    fn the_data_that_keeps_a_floor_is_interpolated() {
         let curve = curve(&[(10e9, Some(100.0)), (20e9, None), (30e9, Some(60.0)), (40e9, Some(20.0))]);
-        // From 60 to 20 over 10 GB: 50 is met up to 32.5 GB.
+        // From 60 to 20 over 10 GB: the level is at least 50 up to 32.5 GB.
         assert_eq!(curve.fit(50.0), Fit::Between { data_bytes: 32.5e9, below: 30e9, above: 40e9 });
         assert_eq!(curve.fit(60.0).data_bytes(), Some(30e9));
         assert_eq!(curve.fit(20.0), Fit::AtLeast { data_bytes: 40e9 });
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dip_on_the_way_does_not_hide_a_larger_size_that_meets_it() {
+    fn a_dip_does_not_hide_a_larger_size_that_keeps_the_floor() {
         let curve = curve(&[(10e9, Some(30.0)), (20e9, Some(80.0)), (30e9, Some(40.0))]);
         assert_eq!(curve.fit(60.0), Fit::Between { data_bytes: 25e9, below: 20e9, above: 30e9 });
     }
@@ -237,11 +237,11 @@ mod tests {
     }
 
     #[test]
-    fn a_device_without_a_price_is_told() {
+    fn a_device_without_a_price_is_rejected() {
         let campaign = sample::intel(&[10], 300);
         let prices = Prices::parse("p.csv", "intel-320-160,299").expect("a list");
         let error = curves(&[campaign], &prices).expect_err("no price").to_string();
-        assert_eq!(error, "nothing says what intel-320-160gb costs; the list has `intel-320-160`");
+        assert_eq!(error, "no price of intel-320-160gb is known; the list has `intel-320-160`");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A level that must be kept: `100MiB/s`, or of databases `5000NOTPM`.
+//! Level floors: `100MiB/s`, or `5000NOTPM` for databases.
 
 use crate::lifetime::WriteRate;
 use crate::number;
@@ -7,16 +7,16 @@ use lowtide_record::Quantity;
 use std::fmt;
 use std::str::FromStr;
 
-/// A level that must be kept.
+/// The lowest acceptable level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Floor {
-    /// In the unit of `quantity`.
+    /// The level, in the unit of `quantity`.
     pub level: f64,
-    /// What it is a rate of; what is measured in another unit is not asked for it.
+    /// The quantity; curves of other quantities are not compared with the floor.
     pub quantity: Quantity,
 }
 
-/// A text that is no level.
+/// A text that is not a level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("write a throughput such as `100MiB/s`, or new orders per minute such as `5000NOTPM`")]
 pub struct NoFloor;
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_floor_says_what_it_is_a_rate_of() {
+    fn the_unit_of_a_floor_gives_its_quantity() {
         let read = |text: &str| text.parse::<Floor>().map(|it| (it.level, it.quantity));
         assert_eq!(read("100MiB/s"), Ok((100.0, Quantity::Throughput)));
         assert_eq!(read("5000NOTPM"), Ok((5000.0, Quantity::NewOrders)));

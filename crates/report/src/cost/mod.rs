@@ -1,13 +1,16 @@
-//! What capacity and speed cost: dollars per usable GB at the fill that keeps a level, per IOPS and per MiB/s; of
-//! databases, new orders per minute for a dollar.
+//! The cost of capacity and speed: dollars per usable GB at the fill that keeps a level, per IOPS and per MiB/s; for
+//! databases, new orders per minute per dollar.
 //!
 //! ```text
 //!   Campaign ─► points ─► curves ─► floor ─┐
 //!   device file, list ─► Prices ───────────┴─► show ─► Report
 //! ```
 //!
-//! Capacity is the data under test, not what the box says: dollars per GB hold at that fill. Not here: power,
-//! machines, and what a drive costs over its life; see `lifetime` for how long that is.
+//! Capacity is the data under test instead of the nominal capacity, so dollars per GB apply at that fill.
+//!
+//! # Not modelled
+//!
+//! Power, machines, and the cost over a drive's life, whose length `lifetime` predicts.
 
 mod curve;
 mod floor;

@@ -1,30 +1,30 @@
-//! What devices cost: from their files, or from a list of the user's.
+//! Prices of devices, from a list of the user.
 //!
-//! A list is CSV (`name,usd` a line, a heading allowed) or TOML (`name = usd`). Not here: currencies and dates; a price
-//! is in US dollars, of whichever day the list says.
+//! A list is CSV (`name,usd` per line, with an optional heading) or TOML (`name = usd`). Prices are in US dollars; their
+//! date is the user's choice.
 
 use lowtide_core::suggest::nearest;
 use std::collections::BTreeMap;
 
-/// Prices in US dollars by name of device.
+/// Prices in US dollars by device name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Prices(BTreeMap<String, f64>);
 
-/// Why a list of prices cannot be used.
+/// An error in a list of prices.
 #[derive(Debug, thiserror::Error)]
 pub enum PricesError {
-    /// Not TOML; what TOML says, with line and column.
+    /// The list is not TOML; the message has line and column.
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
-    /// Not CSV.
+    /// The list is not CSV.
     #[error("{0}")]
     Csv(#[from] csv::Error),
     /// A line that is not a name and a price.
     #[error("{place}: `{text}` is not a price: write dollars above 0, such as `390` or `6308.99`")]
     Price {
-        /// Which line or key.
+        /// The line or key.
         place: String,
-        /// What stands there.
+        /// The text in place of a price.
         text: String,
     },
     /// A line without two columns.
@@ -32,19 +32,19 @@ pub enum PricesError {
     Columns {
         /// The line.
         line: u64,
-        /// How many it has.
+        /// The number of columns.
         found: usize,
     },
-    /// No line.
-    #[error("it names no device")]
+    /// The list is empty.
+    #[error("the list names no device")]
     Empty,
 }
 
 impl Prices {
-    /// Reads a list: TOML where the file is called so, else CSV.
+    /// Parses a list: TOML if `path` ends in `.toml`, else CSV.
     ///
     /// # Errors
-    /// [`PricesError`] says which line is wrong.
+    /// [`PricesError`] with the invalid line.
     pub fn parse(path: &str, text: &str) -> Result<Prices, PricesError> {
         let prices = if path.ends_with(".toml") { from_toml(text) } else { from_csv(text) }?;
         if prices.is_empty() { Err(PricesError::Empty) } else { Ok(Prices(prices)) }
@@ -55,7 +55,7 @@ impl Prices {
         self.0.get(device).copied()
     }
 
-    /// The name in the list nearest to one that is not in it.
+    /// The name in the list nearest to `device`.
     pub fn nearest(&self, device: &str) -> Option<&str> {
         nearest(device, self.0.keys().map(String::as_str))
     }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_kinds_of_list_are_read() {
+    fn both_formats_are_parsed() {
         let csv = "# Percona, 2010-06-15\nname,usd\nintel-x25-e-32gb, 390\nfusionio-160gb-slc,$6308.99\n";
         let toml = "intel-x25-e-32gb = 390\n\"fusionio-160gb-slc\" = 6308.99\n";
         let prices = Prices::parse("prices.csv", csv).expect("CSV");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn errors_name_the_line_or_key() {
         let error = |path: &str, text: &str| Prices::parse(path, text).expect_err(text).to_string();
         assert!(error("p.csv", "a,1\nb,cheap\n").contains("line 2: `cheap` is not a price"));
         assert!(error("p.csv", "a,1\nb\n").contains("line 2 has 1 columns"));

@@ -1,43 +1,43 @@
-//! The published table of dollars (`published/e10`) computed again from its own prices, capacities and transactions.
+//! The published cost table (`published/e10`), recomputed from its prices, capacities and transactions.
 //!
-//! The transactions per minute are the source's. Not here: what the comments under the
-//! post add up wrongly (see `published/README.md`).
+//! The transactions per minute are those of the source. `published/README.md` lists the arithmetic errors in the comments
+//! under the post.
 
 use lowtide_files::catalogue::{Study, study};
 
-/// A device of the table.
+/// A recomputed row of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recomputed {
-    /// Its name in the source.
+    /// The device's name in the source.
     pub device: String,
-    /// Its price in US dollars.
+    /// Price in US dollars.
     pub price_usd: f64,
-    /// The capacity that the source divides by, in GB.
+    /// The capacity by which the source divides, in GB.
     pub capacity_gb: f64,
-    /// Price over capacity.
+    /// Price divided by capacity.
     pub usd_per_gb: f64,
-    /// As printed.
+    /// Dollars per GB as published.
     pub published_usd_per_gb: f64,
-    /// Transactions per minute, as printed.
+    /// Transactions per minute as published.
     pub tpm: f64,
-    /// Those over the price.
+    /// Transactions per minute divided by price.
     pub tpm_per_usd: f64,
-    /// As printed.
+    /// Transactions per dollar as published.
     pub published_tpm_per_usd: f64,
-    /// Price over the capacity that is left when space is traded for speed, where the source names one.
-    pub usable: Option<(f64, f64)>,
+    /// Price divided by the capacity that remains when space is traded for speed, if the source states that capacity.
+    pub usable_usd_per_gb: Option<f64>,
 }
 
 impl Recomputed {
-    /// Whether both printed numbers are the computed ones with the further digits cut off.
+    /// Returns whether both published numbers are the computed ones, truncated.
     pub fn agrees(&self) -> bool {
-        is_cut(self.usd_per_gb, self.published_usd_per_gb)
-            && is_cut(self.tpm_per_usd, self.published_tpm_per_usd)
+        is_truncated(self.usd_per_gb, self.published_usd_per_gb)
+            && is_truncated(self.tpm_per_usd, self.published_tpm_per_usd)
     }
 }
 
-/// Whether `printed` is `exact` cut off after its last digit; the source prints up to one decimal.
-fn is_cut(exact: f64, printed: f64) -> bool {
+/// Returns whether `printed` is `exact` truncated after its last digit. The source prints at most one decimal.
+fn is_truncated(exact: f64, printed: f64) -> bool {
     let tens = if printed.fract() == 0.0 { 1.0 } else { 10.0 };
     (exact * tens).floor() == (printed * tens).round()
 }
@@ -45,7 +45,7 @@ fn is_cut(exact: f64, printed: f64) -> bool {
 /// The devices of `e10`, in its order.
 ///
 /// # Panics
-/// Where the compiled-in table lacks a number, which a test would find.
+/// If the compiled-in table lacks a number, which a test rules out.
 pub fn recomputed() -> Vec<Recomputed> {
     let study = study("e10").expect("the table is compiled in");
     let devices = study.rows.iter().filter(|row| row.metric == "TPM");
@@ -64,7 +64,7 @@ pub fn recomputed() -> Vec<Recomputed> {
                 tpm: row.value,
                 tpm_per_usd: row.value / price_usd,
                 published_tpm_per_usd: value("TPM per dollar"),
-                usable: usable.map(|gb| (gb, price_usd / gb)),
+                usable_usd_per_gb: usable.map(|gb| price_usd / gb),
             }
         })
         .collect()
@@ -88,15 +88,16 @@ mod tests {
         assert_eq!(per_gb, [5.205, 12.188, 30.0]);
         assert_eq!(per_dollar, [4.895, 27.387, 3.619]);
         assert!(all.iter().all(Recomputed::agrees), "{all:?}");
-        assert_eq!(all[2].usable, Some((120.0, 40.0)));
+        // 4800 dollars over 120 GB.
+        assert_eq!((all[2].price_usd, all[2].usable_usd_per_gb), (4800.0, Some(40.0)));
         // Eight disks of 190 dollars, mirrored: half of eight times 73 GB.
         let disk = find(study("e10").expect("there"), &all[0].device, "price per disk");
         assert_eq!((disk, all[0].price_usd, all[0].capacity_gb), (Some(190.0), 8.0 * 190.0, 4.0 * 73.0));
     }
 
     #[test]
-    fn digits_are_cut_off() {
-        assert!(is_cut(4.894, 4.8) && is_cut(27.387, 27.0) && is_cut(12.1875, 12.1));
-        assert!(!is_cut(4.894, 4.9) && !is_cut(27.6, 28.0));
+    fn published_digits_are_truncated() {
+        assert!(is_truncated(4.894, 4.8) && is_truncated(27.387, 27.0) && is_truncated(12.1875, 12.1));
+        assert!(!is_truncated(4.894, 4.9) && !is_truncated(27.6, 28.0));
     }
 }

@@ -1,24 +1,23 @@
-//! The answer as a report: the cheapest first, a table of what meets the floor, tables of every size.
-//!
-//! Not here: how a report is printed; see `report`.
+//! The cost report: the cheapest device, a table of devices that keep the floor, tables of every size.
 
 use super::curve::{Curve, Fit};
 use super::floor::Floor;
 use super::published::Recomputed;
+use crate::group::distinct;
 use crate::number::{significant, size};
 use crate::{Column, Digits, Report, Table, Value};
 use lowtide_record::Quantity;
 
 const GB: f64 = 1e9;
 
-/// What the sizes of campaigns cost, and which of them keep `floor`.
+/// The cost of each measured size, and the amount of data that keeps `floor`.
 pub fn of_curves(curves: &[Curve], floor: Option<Floor>) -> Report {
     let mut verdict = Vec::new();
     let mut tables = Vec::new();
     if let Some(floor) = floor {
-        let asked: Vec<&Curve> = curves.iter().filter(|curve| curve.quantity == floor.quantity).collect();
-        verdict.push(cheapest_gb(&asked, floor));
-        tables.extend((!asked.is_empty()).then(|| floor_table(&asked, floor)));
+        let rated: Vec<&Curve> = curves.iter().filter(|curve| curve.quantity == floor.quantity).collect();
+        verdict.push(cheapest_gb(&rated, floor));
+        tables.extend((!rated.is_empty()).then(|| floor_table(&rated, floor)));
     }
     verdict.extend(cheapest_iops(curves));
     verdict.extend(most_orders(curves));
@@ -35,17 +34,15 @@ pub fn of_curves(curves: &[Curve], floor: Option<Floor>) -> Report {
         let curves: Vec<&Curve> = curves.iter().filter(|curve| curve.quantity == quantity).collect();
         tables.extend((!curves.is_empty()).then(|| size_table(&curves, quantity, key, title)));
     }
-    let experiments: Vec<&str> = curves.iter().map(|curve| curve.experiment.as_str()).collect();
-    let devices: Vec<&str> = curves.iter().map(|curve| curve.device.as_str()).collect();
-    let mut facts = vec![
-        ("devices".to_owned(), unique(&devices).join(", ")),
-        ("experiments".to_owned(), unique(&experiments).join(", ")),
-    ];
+    let devices = distinct(curves.iter().map(|curve| curve.device.as_str()));
+    let experiments = distinct(curves.iter().map(|curve| curve.experiment.as_str()));
+    let mut facts =
+        vec![("devices".to_owned(), devices.join(", ")), ("experiments".to_owned(), experiments.join(", "))];
     facts.extend(floor.map(|floor| ("floor".to_owned(), floor.to_string())));
     report("What capacity and speed cost".to_owned(), facts, verdict, tables)
 }
 
-/// The published table beside what it follows from.
+/// The published table, compared with its recomputed values.
 pub fn of_published(devices: &[Recomputed]) -> Report {
     let agree = devices.iter().filter(|device| device.agrees()).count();
     let verdict = vec![
@@ -54,71 +51,44 @@ pub fn of_published(devices: &[Recomputed]) -> Report {
              prices, capacities and transactions, with further digits cut off.",
             devices.len()
         ),
-        "The transactions are the source's own.".to_owned(),
+        "The transactions are those of the source.".to_owned(),
     ];
-    let each = |key: &str, name: &str, unit: &str| Column::number(key, name, unit).digits(Digits::Each);
-    let table = Table {
-        key: "published".to_owned(),
-        title: "Published study e10, computed again".to_owned(),
-        note: "Capacity: RAID10 of eight disks of 73 GB holds half of them; one X25-E; the card as sold. Where the card \
-               gives 40 GB up for speed, as a comment under the post says, its dollars are divided by 120 GB (usable). \
-               Another comment adds $1520 and $200 to $1790; it is $1720."
-            .to_owned(),
-        columns: vec![
-            Column::text("device", "device").naming(),
-            each("price_usd", "price", "USD"),
-            each("capacity_gb", "capacity", "GB"),
-            each("usd_per_gb", "computed", "USD/GB"),
-            each("published_usd_per_gb", "published", "USD/GB"),
-            each("usable_usd_per_gb", "usable", "USD/GB"),
-            Column::number("tpm", "TPM", "1/min").digits(Digits::Fixed(0)),
-            each("tpm_per_usd", "computed", "TPM/USD"),
-            each("published_tpm_per_usd", "published", "TPM/USD"),
-        ],
-        rows: devices
-            .iter()
-            .map(|it| {
-                vec![
-                    Value::text(&it.device),
-                    Value::Number(it.price_usd),
-                    Value::Number(it.capacity_gb),
-                    Value::Number(it.usd_per_gb),
-                    Value::Number(it.published_usd_per_gb),
-                    Value::number(it.usable.map(|(_, usd)| usd)),
-                    Value::Number(it.tpm),
-                    Value::Number(it.tpm_per_usd),
-                    Value::Number(it.published_tpm_per_usd),
-                ]
-            })
-            .collect(),
+    let columns = vec![
+        Column::text("device", "device").naming(),
+        Column::each("price_usd", "price", "USD"),
+        Column::each("capacity_gb", "capacity", "GB"),
+        Column::each("usd_per_gb", "computed", "USD/GB"),
+        Column::each("published_usd_per_gb", "published", "USD/GB"),
+        Column::each("usable_usd_per_gb", "usable", "USD/GB"),
+        Column::number("tpm", "TPM", "1/min").digits(Digits::Fixed(0)),
+        Column::each("tpm_per_usd", "computed", "TPM/USD"),
+        Column::each("published_tpm_per_usd", "published", "TPM/USD"),
+    ];
+    let row = |it: &Recomputed| {
+        vec![
+            Value::text(&it.device),
+            Value::Number(it.price_usd),
+            Value::Number(it.capacity_gb),
+            Value::Number(it.usd_per_gb),
+            Value::Number(it.published_usd_per_gb),
+            Value::number(it.usable_usd_per_gb),
+            Value::Number(it.tpm),
+            Value::Number(it.tpm_per_usd),
+            Value::Number(it.published_tpm_per_usd),
+        ]
     };
+    let note = "Capacity: RAID10 of eight disks of 73 GB holds half of their capacity; one X25-E; the card as sold. A comment \
+                under the post gives up 40 GB of the card for speed, so its usable dollars are per GB of 120 GB. Another \
+                comment adds $1520 and $200 to $1790; the sum is $1720.";
+    let rows = devices.iter().map(row).collect();
+    let table = Table::new("published", "Published study e10, computed again", columns, rows).with_note(note);
     let facts = vec![("source".to_owned(), "published/e10, mysqlperformanceblog".to_owned())];
     report("Dollars of published study e10".to_owned(), facts, verdict, vec![table])
 }
 
 fn report(title: String, facts: Vec<(String, String)>, verdict: Vec<String>, tables: Vec<Table>) -> Report {
-    Report {
-        title,
-        facts,
-        verdict,
-        tables,
-        details: Vec::new(),
-        figures: Vec::new(),
-        environment: Vec::new(),
-        commands: Vec::new(),
-        sources: Vec::new(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    }
-}
-
-fn unique<'a>(names: &[&'a str]) -> Vec<&'a str> {
-    let mut seen: Vec<&str> = Vec::new();
-    names.iter().for_each(|name| {
-        if !seen.contains(name) {
-            seen.push(name);
-        }
-    });
-    seen
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Report { title, facts, verdict, tables, version, ..Report::default() }
 }
 
 /// `intel-320-160gb (threads 4)`.
@@ -132,7 +102,7 @@ fn cheapest_gb(curves: &[&Curve], floor: Floor) -> String {
         Some((curve, fit, curve.price_usd / (fit.data_bytes()? / GB)))
     });
     match priced.min_by(|a, b| a.2.total_cmp(&b.2)) {
-        None => format!("Nothing that was measured keeps {floor}."),
+        None => format!("No measured size keeps {floor}."),
         Some((curve, fit, usd)) => {
             let data = fit.data_bytes().map_or_else(String::new, size);
             let how = match fit {
@@ -146,13 +116,13 @@ fn cheapest_gb(curves: &[&Curve], floor: Floor) -> String {
 }
 
 fn cheapest_iops(curves: &[Curve]) -> Option<String> {
-    // The requests of a database are what its device was asked, not what anybody wanted.
+    // The requests of a database are its device traffic, not a performance of its own.
     let plain = curves.iter().filter(|curve| curve.quantity == Quantity::Throughput);
     let all = plain.flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
     let rated = all.filter_map(|(curve, point)| Some((curve, point, curve.price_usd / point.iops?)));
     let (curve, point, usd) = rated.min_by(|a, b| a.2.total_cmp(&b.2))?;
     Some(format!(
-        "One IO/s costs ${} at the least, on {} with {} of data.",
+        "One IO/s costs at least ${}, on {} with {} of data.",
         significant(usd),
         name(curve),
         size(point.data_bytes)
@@ -166,14 +136,14 @@ fn most_orders(curves: &[Curve]) -> Option<String> {
         all.filter_map(|(curve, point)| Some((curve, point, point.level.as_ref().ok()? / curve.price_usd)));
     let (curve, point, most) = rated.max_by(|a, b| a.2.total_cmp(&b.2))?;
     Some(format!(
-        "A dollar buys {} NOTPM at the most, on {} with {} of data.",
+        "A dollar buys at most {} NOTPM, on {} with {} of data.",
         significant(most),
         name(curve),
         size(point.data_bytes)
     ))
 }
 
-/// The columns that tell curves apart: the device where there are several, the load where a device has several.
+/// The columns that distinguish the curves: the device if there are several, the load if a device has several.
 fn naming(curves: &[&Curve]) -> Vec<Column> {
     let devices = curves.iter().any(|curve| curve.device != curves[0].device);
     let again =
@@ -185,7 +155,7 @@ fn naming(curves: &[&Curve]) -> Vec<Column> {
     columns
 }
 
-/// A load that has no name of its own goes by its experiment's.
+/// The values of the identifying columns. A load without a name is named after its experiment.
 fn names(curve: &Curve, columns: &[Column]) -> Vec<Value> {
     let load = if curve.load.is_empty() { &curve.experiment } else { &curve.load };
     let word = |column: &Column| if column.key == "device" { &curve.device } else { load };
@@ -193,7 +163,6 @@ fn names(curve: &Curve, columns: &[Column]) -> Vec<Value> {
 }
 
 fn floor_table(curves: &[&Curve], floor: Floor) -> Table {
-    let each = |key: &str, name: &str, unit: &str| Column::number(key, name, unit).digits(Digits::Each);
     let named = naming(curves);
     let rows = curves.iter().map(|curve| {
         let fit = curve.fit(floor.level);
@@ -203,7 +172,7 @@ fn floor_table(curves: &[&Curve], floor: Floor) -> Table {
                 format!("interpolated between {} and {}", size(below), size(above))
             }
             Fit::AtLeast { .. } => "largest size measured; more may fit".to_owned(),
-            Fit::Never => "no size measured keeps it".to_owned(),
+            Fit::Never => "no measured size keeps it".to_owned(),
             Fit::Unknown => "no settled level".to_owned(),
         };
         let share = data.and_then(|data| Some(data * curve.points[0].fill? / curve.points[0].data_bytes));
@@ -217,28 +186,21 @@ fn floor_table(curves: &[&Curve], floor: Floor) -> Table {
         ]);
         row
     });
-    let rows = rows.collect();
     let mut columns = named.clone();
     columns.extend([
-        each("price_usd", "price", "USD"),
-        each("usable_bytes", "usable", "GB").scaled(1e-9),
-        Column::number("fill", "fill", "%").scaled(100.0).digits(Digits::Fixed(0)),
-        each("usd_per_usable_gb", "usable", "USD/GB"),
+        Column::each("price_usd", "price", "USD"),
+        Column::each("usable_bytes", "usable", "GB").scaled(1e-9),
+        Column::percent("fill", "fill"),
+        Column::each("usd_per_usable_gb", "usable", "USD/GB"),
         Column::text("how", "how"),
     ]);
-    Table {
-        key: "floor".to_owned(),
-        title: format!("As much data as keeps {floor}"),
-        note: "Between two measured sizes the level is taken to fall on a straight line.".to_owned(),
-        columns,
-        rows,
-    }
+    let note = "Between two measured sizes, the level is interpolated linearly.";
+    Table::new("floor", format!("Data that keeps {floor}"), columns, rows.collect()).with_note(note)
 }
 
 /// Every size of curves of one quantity.
 fn size_table(curves: &[&Curve], quantity: Quantity, key: &str, title: &str) -> Table {
     let databases = quantity == Quantity::NewOrders;
-    let each = |key: &str, name: &str, unit: &str| Column::number(key, name, unit).digits(Digits::Each);
     let named = naming(curves);
     let mut rows = Vec::new();
     for curve in curves {
@@ -264,34 +226,31 @@ fn size_table(curves: &[&Curve], quantity: Quantity, key: &str, title: &str) -> 
     }
     let mut columns = named;
     columns.extend([
-        each("data_bytes", "used", "GB").scaled(1e-9).naming(),
-        Column::number("fill", "fill", "%").scaled(100.0).digits(Digits::Fixed(0)),
-        each(&format!("settled_{}", quantity.key()), "settled", quantity.unit()),
+        Column::each("data_bytes", "used", "GB").scaled(1e-9).naming(),
+        Column::percent("fill", "fill"),
+        Column::each(&format!("settled_{}", quantity.key()), "settled", quantity.unit()),
         Column::number("iops", "IOPS", "1/s").digits(Digits::Fixed(0)),
-        each("usd_per_gb", "used", "USD/GB"),
+        Column::each("usd_per_gb", "used", "USD/GB"),
     ]);
     columns.extend(match databases {
-        true => vec![each("notpm_per_usd", "NOTPM per dollar", "")],
-        false => vec![each("usd_per_iops", "IOPS", "USD"), each("usd_per_mib_per_s", "MiB/s", "USD")],
+        true => vec![Column::each("notpm_per_usd", "NOTPM per dollar", "")],
+        false => {
+            vec![
+                Column::each("usd_per_iops", "IOPS", "USD"),
+                Column::each("usd_per_mib_per_s", "MiB/s", "USD"),
+            ]
+        }
     });
     let mut prices: Vec<String> =
         curves.iter().map(|curve| format!("{} ${}", curve.device, curve.price_usd)).collect();
     prices.dedup();
-    let rates = if databases {
-        "NOTPM (new orders per minute), and the IOPS of the device,"
-    } else {
-        "IOPS and MiB/s"
+    let rates = match databases {
+        true => "NOTPM (new orders per minute) and the IOPS of the device",
+        false => "IOPS and MiB/s",
     };
-    Table {
-        key: key.to_owned(),
-        title: title.to_owned(),
-        note: format!(
-            "Prices: {}. A GB is one of data under test; {rates} are the settled ones.",
-            prices.join(", ")
-        ),
-        columns,
-        rows,
-    }
+    let prices = prices.join(", ");
+    let note = format!("Prices: {prices}. A GB is one of data under test; {rates} are settled values.");
+    Table::new(key, title, columns, rows).with_note(note)
 }
 
 #[cfg(test)]
@@ -319,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn dollars_are_the_price_over_what_is_used() {
+    fn dollars_are_the_price_divided_by_use() {
         let cheap = curve("cheap", 300.0, &[(50.0, Some(100.0)), (100.0, Some(20.0)), (150.0, None)]);
         let fast = curve("fast", 4000.0, &[(50.0, Some(800.0)), (150.0, Some(400.0))]);
         let report = of_curves(&[cheap, fast], Some(FLOOR));
@@ -341,7 +300,7 @@ mod tests {
         );
         assert!(report.verdict[2].starts_with("1 of 5 sizes"), "{report:?}");
         let none = of_curves(&[curve("cheap", 300.0, &[(50.0, Some(10.0))])], Some(FLOOR));
-        assert!(none.verdict[0].starts_with("Nothing that was measured keeps"), "{none:?}");
+        assert!(none.verdict[0].starts_with("No measured size keeps"), "{none:?}");
     }
 
     #[test]
@@ -359,12 +318,12 @@ mod tests {
         assert_eq!(databases.records()[0]["notpm_per_usd"], 30.0);
         assert_eq!(databases.records()[1]["settled_notpm"], 4500.0);
         let text = report.terminal(80);
-        assert!(text.contains("A dollar buys 30 NOTPM at the most, on cheap (engine mariadb)"), "{text}");
+        assert!(text.contains("A dollar buys at most 30 NOTPM, on cheap (engine mariadb)"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
     #[test]
-    fn all_fits_a_terminal() {
+    fn reports_fit_a_terminal() {
         let curve = curve("fusionio-iodrive-160gb-slc", 4800.0, &[(50.0, Some(100.0)), (100.0, Some(20.0))]);
         for report in [of_curves(&[curve], Some(FLOOR)), of_published(&recomputed())] {
             let text = report.terminal(80);

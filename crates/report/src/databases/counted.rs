@@ -1,81 +1,77 @@
-//! Where the time went: what the database, and the kernel for it, counted during the measurement.
+//! Time and work that the database, and the kernel on its behalf, counted during the measurement.
 //!
-//! The sources with most time come first, and of each the largest of each unit: a database counts hundreds of things.
-//! `export` has the rest.
+//! Sources with the most time come first, each with its largest counters by unit, because a database has hundreds of
+//! counters. `export` has all of them.
 
-use super::Asked;
+use super::Activity;
 use crate::answer::Answer;
-use crate::sweep::{short_label, varying};
-use crate::table::{Column, Digits, Table, Value};
+use crate::group::distinct;
+use crate::sweep::Labels;
+use crate::table::{Column, Table, Value};
 use lowtide_record::Counted;
 
-/// So many of each source and unit are shown.
+/// Counters shown per source and unit.
 const MOST: usize = 6;
-/// The units, in the order in which they are shown.
+/// The units in display order.
 const UNITS: [&str; 4] = ["ns", "bytes", "count", "level"];
 
-/// A table for each cell whose database counted something.
+/// A table for each cell whose database has counters.
 pub(crate) fn counted(answers: &[Answer<'_>]) -> Vec<Table> {
-    let varying = varying(answers.iter().map(|a| a.cell));
-    let repeated = answers.iter().any(|a| a.cell.repetition > 1);
+    let labels = Labels::of_answers(answers);
     let of_cell = |answer: &Answer<'_>| {
-        let asked = Asked::of(answer)?;
+        let activity = Activity::of(answer)?;
         let (key, title) = match answers.len() {
             1 => ("counted".to_owned(), "Where the time went".to_owned()),
             _ => (
                 format!("counted_{}", answer.cell.index),
-                format!("Where the time went: {}", short_label(answer.cell, &varying, repeated)),
+                format!("Where the time went: {}", labels.label(answer.cell)),
             ),
         };
-        table(&asked, key, title)
+        table(&activity, key, title)
     };
     answers.iter().filter_map(of_cell).collect()
 }
 
-fn table(asked: &Asked<'_>, key: String, title: String) -> Option<Table> {
-    let all = &asked.oltp.counted;
+fn table(activity: &Activity<'_>, key: String, title: String) -> Option<Table> {
+    let all = &activity.oltp.counted;
     let (shown, left_out) = chosen(all);
     if shown.is_empty() {
         return None;
     }
-    let own = |key: &str, name: &str| Column::number(key, name, "").digits(Digits::Each);
     let columns = vec![
         Column::text("from", "counted by").naming(),
         Column::text("name", "what").naming(),
-        own("per_second", "a second"),
-        own("per_transaction", "a transaction"),
-        own("at_end", "at the end"),
+        Column::each("per_second", "per second", ""),
+        Column::each("per_transaction", "per transaction", ""),
+        Column::each("at_end", "at the end", ""),
     ];
     let row = |counted: &&Counted| {
         let level = counted.unit == "level";
         let of =
             |amount: Option<f64>| amount.map_or(Value::Empty, |amount| in_own_unit(amount, &counted.unit));
-        let transactions = Some(asked.oltp.said.transactions as f64).filter(|count| *count > 0.0 && !level);
+        let transactions = activity.oltp.said.transactions as f64;
         vec![
             Value::text(&counted.from),
             Value::text(&counted.name),
-            of((!level && asked.whole_s > 0.0).then(|| counted.value / asked.whole_s)),
-            of(transactions.map(|count| counted.value / count)),
+            of((!level && activity.total_s > 0.0).then(|| counted.value / activity.total_s)),
+            of((!level && transactions > 0.0).then(|| counted.value / transactions)),
             of(level.then_some(counted.value)),
         ]
     };
-    let mut note = "Over the whole measurement; of several servers, their sum. Only what changed.".to_owned();
+    let mut note =
+        "Over the whole measurement; the sum of all servers. Unchanged counters are left out.".to_owned();
     if left_out > 0 {
         note.push_str(&format!(
             " The largest {MOST} of each kind and source; {left_out} more are in `lowtide store export --format json`."
         ));
     }
-    Some(Table { key, title, note, columns, rows: shown.iter().map(row).collect() }.without_empty_columns())
+    let table = Table::new(key, title, columns, shown.iter().map(row).collect());
+    Some(table.with_note(note).without_empty_columns())
 }
 
-/// What is shown, by source and unit, the largest first; and how much is not.
+/// The counters shown, by source and unit, the largest first; and the number of those left out.
 fn chosen(all: &[Counted]) -> (Vec<&Counted>, usize) {
-    let mut sources: Vec<&str> = Vec::new();
-    for counted in all {
-        if !sources.contains(&counted.from.as_str()) {
-            sources.push(&counted.from);
-        }
-    }
+    let mut sources = distinct(all.iter().map(|counted| counted.from.as_str()));
     let times = |from: &str| {
         all.iter().filter(|it| it.from == from && it.unit == "ns").map(|it| it.value).sum::<f64>()
     };
@@ -118,7 +114,7 @@ mod tests {
         all.push(one("b", "time", "ns", 1.0));
         let (shown, left_out) = chosen(&all);
         let names: Vec<&str> = shown.iter().map(|it| it.name.as_str()).collect();
-        // The source with more time, then the other. What stood still is not there, and three of nine are left out.
+        // The source with more time first, without the unchanged counter. Three of nine are left out.
         assert_eq!(names, ["waits", "time", "n8", "n7", "n6", "n5", "reads", "n4"]);
         assert_eq!(left_out, 3);
     }

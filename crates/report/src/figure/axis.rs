@@ -1,11 +1,11 @@
-//! Axes: from data units to positions, where ticks stand and what they say.
+//! Axes: positions of data values, and positions and labels of ticks.
 //!
-//! Every scale is a monotone map to an even one, so the drawing itself knows only even axes.
+//! Every scale is a monotone map to an even scale, so the drawing code knows only even axes.
 
 use super::{Axis, Panel, Scale};
 use crate::number;
 
-/// An axis laid out: its even range and its ticks.
+/// An axis with its even range and its ticks.
 pub(crate) struct Layout {
     scale: Scale,
     /// Even position of the lower end.
@@ -92,7 +92,7 @@ impl Layout {
         }
     }
 
-    /// The even position of a value, held inside the axis.
+    /// The even position of a value, clamped to the axis.
     pub fn place(&self, value: f64) -> f64 {
         even(self.scale, value).clamp(self.from, self.to)
     }
@@ -109,12 +109,12 @@ fn even(scale: Scale, value: f64) -> f64 {
     }
 }
 
-/// A power of two for a tick: `0.5`, `16`, `1 024`.
+/// The label of a power of two: `0.5`, `16`, `1 024`.
 fn power_of_two(power: i32) -> String {
     number::fixed(2f64.powi(power), (-power).clamp(0, 3) as usize)
 }
 
-/// About `about` steps of 1, 2 or 5 times a power of ten; from zero, the upper end is a tick or just above data.
+/// An axis with about `about` steps of 1, 2 or 5 times a power of ten.
 fn linear(from: f64, to: f64, about: usize, scale: Scale) -> Layout {
     let rough = (to - from) / about as f64;
     let power = 10f64.powf(rough.log10().floor());

@@ -1,7 +1,7 @@
 //! Draws a panel with plotters: bands, axes, marks, series, legend, in that order from back to front.
 //!
-//! The canvas is ten times as fine as the page, because plotters places elements on whole units. Not here:
-//! what the backend does not know, dashes: [`super::svg`] adds those.
+//! The canvas is ten times as fine as the page, because plotters places elements at whole units. plotters' SVG
+//! backend does not know dashes; [`super::svg`] adds them.
 
 use super::axis::Layout;
 use super::style::{BAND, COUNT, GRID, INK, MUTED, PAPER, colour};
@@ -11,11 +11,11 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// Canvas units per pixel.
 pub(crate) const FINE: i32 = 10;
-/// Stroke width of series lines, in canvas units; no other line has it.
+/// Stroke width of series lines in canvas units, which no other line has.
 pub(crate) const LINE: u32 = 17;
-/// Pixels left free at both sides.
+/// Pixels left free on both sides.
 const PAD: i32 = 2;
-/// The length of a dash, and of the gap after it.
+/// The length of a dash and of the gap after it.
 const DASH: f64 = 6.0 * FINE as f64;
 const CANNOT_FAIL: &str = "drawing into a String cannot fail";
 
@@ -26,7 +26,7 @@ pub(crate) fn size(panel: &Panel) -> (i32, i32) {
     if panel.small { (290, 182) } else { (660, 354 + legend_rows(panel) * 20) }
 }
 
-/// Where data land on the canvas.
+/// The position of the data on the canvas.
 struct Plot {
     x: Layout,
     y: Layout,
@@ -38,22 +38,18 @@ struct Plot {
 
 impl Plot {
     fn px(&self, x: f64) -> i32 {
-        let share = (self.x.place(x) - self.x.from) / (self.x.to - self.x.from);
-        self.left + (share * f64::from(self.right - self.left)).round() as i32
+        self.even_x(self.x.place(x))
     }
     fn py(&self, y: f64) -> i32 {
-        let share = (self.y.place(y) - self.y.from) / (self.y.to - self.y.from);
-        self.bottom - (share * f64::from(self.bottom - self.top)).round() as i32
+        self.even_y(self.y.place(y))
     }
     fn even_x(&self, even: f64) -> i32 {
-        self.left
-            + ((even - self.x.from) / (self.x.to - self.x.from) * f64::from(self.right - self.left)).round()
-                as i32
+        let share = (even - self.x.from) / (self.x.to - self.x.from);
+        self.left + (share * f64::from(self.right - self.left)).round() as i32
     }
     fn even_y(&self, even: f64) -> i32 {
-        self.bottom
-            - ((even - self.y.from) / (self.y.to - self.y.from) * f64::from(self.bottom - self.top)).round()
-                as i32
+        let share = (even - self.y.from) / (self.y.to - self.y.from);
+        self.bottom - (share * f64::from(self.bottom - self.top)).round() as i32
     }
 }
 
@@ -75,18 +71,18 @@ pub(crate) fn draw(canvas: &Canvas<'_>, panel: &Panel, (width, height): (i32, i3
     }
     axes(canvas, panel, &plot);
     for mark in &panel.marks {
-        if let Mark::Vertical { x, label } = mark {
-            let at = plot.px(*x);
-            line(canvas, &[(at, plot.top), (at, plot.bottom)], MUTED, 12);
-            let (anchor, gap) =
-                if at > (plot.left + plot.right) / 2 { (HPos::Right, -4) } else { (HPos::Left, 4) };
-            text(canvas, label, (at + gap * FINE, plot.top + 8 * FINE), 11, MUTED, anchor, false);
-        }
-    }
-    for mark in &panel.marks {
-        if let Mark::Label { x, label } = mark {
-            text(canvas, label, (plot.px(*x), plot.top + 8 * FINE), 11, MUTED, HPos::Center, false);
-        }
+        let (x, label, anchor, gap) = match mark {
+            Mark::Vertical { x, label } => {
+                let at = plot.px(*x);
+                line(canvas, &[(at, plot.top), (at, plot.bottom)], MUTED, 12);
+                let left = at > (plot.left + plot.right) / 2;
+                let (anchor, gap) = if left { (HPos::Right, -4) } else { (HPos::Left, 4) };
+                (x, label, anchor, gap)
+            }
+            Mark::Label { x, label } => (x, label, HPos::Center, 0),
+            Mark::Level { .. } => continue,
+        };
+        text(canvas, label, (plot.px(*x) + gap * FINE, plot.top + 8 * FINE), 11, MUTED, anchor, false);
     }
     for series in &panel.series {
         draw_series(canvas, series, &plot);
@@ -168,7 +164,7 @@ fn draw_series(canvas: &Canvas<'_>, series: &Series, plot: &Plot) {
     }
 }
 
-/// The interval of a point, where it is longer than so much.
+/// The interval of a point, unless it is shorter than `least`.
 fn error_bar(canvas: &Canvas<'_>, point: &Point, x: i32, plot: &Plot, colour: RGBColor, least: i32) {
     let (low, high) = (plot.py(point.y - point.half_width), plot.py(point.y + point.half_width));
     if low - high > least {
@@ -181,7 +177,7 @@ fn error_bar(canvas: &Canvas<'_>, point: &Point, x: i32, plot: &Plot, colour: RG
     }
 }
 
-/// A dashed line through points.
+/// A dashed line.
 fn dashes(canvas: &Canvas<'_>, path: &[(i32, i32)], colour: RGBColor) {
     for pair in path.windows(2) {
         let [(x0, y0), (x1, y1)] = [pair[0], pair[1]].map(|(x, y)| (f64::from(x), f64::from(y)));
@@ -198,7 +194,7 @@ fn dashes(canvas: &Canvas<'_>, path: &[(i32, i32)], colour: RGBColor) {
     }
 }
 
-/// The outline of a marker around the origin, for a radius of about 4 pixels; a circle has none.
+/// The outline of a marker around the origin, with a radius of about 4 pixels; empty for a circle.
 fn outline(look: Look) -> Vec<(i32, i32)> {
     let Look::Numbered(n) = look else { return Vec::new() };
     match n % COUNT {
@@ -232,7 +228,7 @@ fn marker(canvas: &Canvas<'_>, look: Look, (x, y): (i32, i32), hollow: bool) {
     }
 }
 
-/// Legend entries with the row and the x, in pixels, at which each stands.
+/// The legend's entries, each with its row and its x in pixels.
 fn legend_places(panel: &Panel, width: i32) -> Vec<(i32, i32, &Series)> {
     let named: Vec<&Series> = panel.series.iter().filter(|s| !s.label.is_empty()).collect();
     if panel.small || named.len() < 2 {
@@ -303,7 +299,7 @@ fn text(
     canvas.draw_text(words, &style, at).expect(CANNOT_FAIL);
 }
 
-/// `words`, cut where they would leave a panel of `width` pixels.
+/// `words`, truncated to a panel of `width` pixels.
 fn cut(words: &str, width: i32, pixels: i32) -> String {
     let room = (f64::from(width - 2 * PAD) / (f64::from(pixels) * 0.58)) as usize;
     if words.chars().count() <= room {
@@ -312,7 +308,7 @@ fn cut(words: &str, width: i32, pixels: i32) -> String {
     words.chars().take(room.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// About how wide `words` are at a font size of `pixels`.
+/// The approximate width of `words` at a font size of `pixels`.
 fn text_width(words: &str, pixels: i32) -> i32 {
     (words.chars().count() as f64 * f64::from(pixels) * 0.56).ceil() as i32
 }

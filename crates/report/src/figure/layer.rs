@@ -1,21 +1,22 @@
-//! What a log layer writes for each block written to it, by how full it is, with the closed form of the literature beside.
+//! Blocks that a log layer writes per block written to it, by fill, with the closed form of the literature.
 //!
-//! Not here: cells that also read, and the drive beneath, whose own amplification is another figure.
+//! Cells that also read are left out. The amplification of the drive beneath is in another figure.
 
-use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series};
+use super::{Axis, Draw, Figure, Panel, Point, Section, Series};
 use crate::answer::Answer;
 use crate::comparison::{Comparison, Quantity};
 use crate::find::limits;
+use crate::group::distinct;
 use lowtide_device::DeviceSpec;
 use lowtide_files::device::stored;
 use lowtide_lab::experiment::Of;
 use lowtide_logdisk::closed_form::by_age;
 use lowtide_record::Campaign;
 
-/// Points of the closed form's curve.
+/// The points of the closed form's curve.
 const POINTS: u32 = 50;
 
-/// Blocks written for a block, over fill; `None` where no two cells that only write behind a layer differ in fill.
+/// Blocks written per block, over fill; `None` unless two write-only cells behind a layer differ in fill.
 pub(crate) fn by_fill(
     campaign: &Campaign,
     answers: &[Answer<'_>],
@@ -23,13 +24,7 @@ pub(crate) fn by_fill(
 ) -> Option<Figure> {
     let point = |a: &Answer<'_>| Some(Point::new(a.fill()? * 100.0, a.layer_amplification?));
     let writes = |a: &&Answer<'_>| a.cell.read_share == 0.0 && point(a).is_some();
-    let mut devices: Vec<&str> = Vec::new();
-    for answer in answers.iter().filter(writes) {
-        let name = device(campaign, answer);
-        if !devices.contains(&name) {
-            devices.push(name);
-        }
-    }
+    let devices = distinct(answers.iter().filter(writes).map(|answer| device(campaign, answer)));
     let mut series = Vec::new();
     for (n, name) in devices.iter().enumerate() {
         let of_device = answers.iter().filter(writes).filter(|a| device(campaign, a) == *name);
@@ -38,10 +33,9 @@ pub(crate) fn by_fill(
         let (first, last) = (points.first()?.x, points.last()?.x);
         let label = if devices.len() > 1 { (*name).to_owned() } else { "the layer".to_owned() };
         if let Some(form) = closed_form(campaign, name, first, last) {
-            let label = if n == 0 { "closed form".to_owned() } else { String::new() };
-            series.push(Series { label, look: Look::Context, draw: Draw::Line, points: form });
+            series.push(Series::context(if n == 0 { "closed form" } else { "" }, form));
         }
-        series.push(Series { label, look: Look::Numbered(n), draw: Draw::LineAndMarkers, points });
+        series.push(Series::new(label, n, Draw::LineAndMarkers, points));
     }
     let differ = |s: &Series| s.draw == Draw::LineAndMarkers && s.points.iter().any(|p| p.x != s.points[0].x);
     if !series.iter().any(differ) {
@@ -55,39 +49,27 @@ pub(crate) fn by_fill(
     let published: Vec<Point> = published.filter_map(|c| of_cell(c.cell?, c.published)).collect();
     let limits = limits(campaign, Of::LayerAmplification).into_iter();
     let limits: Vec<Point> = limits.filter_map(|(cell, most)| of_cell(cell, most)).collect();
-    let mut caption = "Blocks and pages of the map that the log layer wrote for each block written to it, of cells that only write. \
-         The grey line is the closed form of uniform writes where segments are cleaned in the order of age \
-         (Desnoyers 2012)."
-        .to_owned();
-    for (n, (label, points, told)) in [
+    let mut caption =
+        "Blocks and map pages that the log layer wrote for each block written to it, in cells that only write. The grey \
+         line is the closed form for uniform writes with segments cleaned in order of age (Desnoyers 2012)."
+            .to_owned();
+    for (n, (label, points, explanation)) in [
         ("published", published, " Hollow markers: published numbers."),
-        ("most by a claim", limits, " Hollow markers of a claim: the most that it allows."),
+        ("most by a claim", limits, " Hollow markers of a claim: its upper limit."),
     ]
     .into_iter()
     .enumerate()
     {
         if !points.is_empty() {
-            caption.push_str(told);
-            series.push(Series {
-                label: label.to_owned(),
-                look: Look::Numbered(n),
-                draw: Draw::Hollow,
-                points,
-            });
+            caption.push_str(explanation);
+            series.push(Series::new(label, n, Draw::Hollow, points));
         }
     }
-    Some(Figure {
-        name: "layer-amplification-by-fill".to_owned(),
-        title: "What the log layer writes by fill".to_owned(),
-        caption,
-        part: Part::Wear,
-        panels: vec![Panel {
-            x: Axis { label: "data as a share of the capacity (%)".to_owned(), ..Axis::default() },
-            y: Axis { label: "blocks written per block".to_owned(), scale: Scale::Linear, at_least: 1.0 },
-            series,
-            ..Panel::default()
-        }],
-    })
+    let x = Axis::linear("data as a share of the capacity (%)");
+    let y = Axis { at_least: 1.0, ..Axis::linear("blocks written per block") };
+    let panels = vec![Panel::new(x, y, series)];
+    let (name, title) = ("layer-amplification-by-fill", "What the log layer writes by fill");
+    Some(Figure::new(name, title, Section::Wear, caption, panels))
 }
 
 /// The name of a cell's device.
@@ -96,11 +78,10 @@ fn device<'a>(campaign: &'a Campaign, answer: &Answer<'a>) -> &'a str {
     answer.cell.level("device").unwrap_or(target)
 }
 
-/// The closed form between two fills, in percent; `None` where the device is not known any more, or lies on a file of the user's own,
-/// which may have changed since.
+/// The closed form between two fills in percent; `None` if the device is unknown, or if its description refers to a
+/// file of the user, which may have changed.
 fn closed_form(campaign: &Campaign, name: &str, first: f64, last: f64) -> Option<Vec<Point>> {
-    let own = |text: &&String| text.lines().any(refers_to_a_file);
-    if campaign.devices.iter().any(|text| own(&text)) {
+    if campaign.devices.iter().any(|text| text.lines().any(refers_to_a_file)) {
         return None;
     }
     let DeviceSpec::Log(log) = stored(&campaign.devices, name)?.spec.scaled(campaign.scale) else {
@@ -110,7 +91,7 @@ fn closed_form(campaign: &Campaign, name: &str, first: f64, last: f64) -> Option
     (0..=POINTS).map(|n| Some(Point::new(at(n), by_age(log.live_share(at(n) / 100.0)?)))).collect()
 }
 
-/// Whether a line of a device file names another by its path.
+/// Returns whether a line of a device file refers to another file by its path.
 fn refers_to_a_file(line: &str) -> bool {
     let (key, value) = line.split_once('=').unwrap_or_default();
     let value = value.split('#').next().unwrap_or_default();

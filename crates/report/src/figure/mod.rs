@@ -1,7 +1,7 @@
-//! Figures: what is drawn, apart from how. A [`Figure`] holds panels in data units; `svg` draws them.
+//! The contents of figures: a [`Figure`] holds panels in data units; `svg` draws them.
 //!
-//! Not here: colour and layout; a series only says which look it has ([`Look`]), and looks differ in colour,
-//! dash and marker at once, so a print in grey stays readable.
+//! A series names its look ([`Look`]) instead of a colour. Looks differ in colour, dash and marker at once, so a
+//! grey print stays readable.
 
 mod axis;
 mod databases;
@@ -31,22 +31,22 @@ pub struct Figure {
     pub name: String,
     /// The heading.
     pub title: String,
-    /// What to see, and what the marks mean.
+    /// An explanation of the contents and the marks.
     pub caption: String,
-    /// The part of the report it belongs to.
-    pub part: Part,
+    /// The section of the report that shows the figure.
+    pub section: Section,
     /// The panels, in reading order.
     pub panels: Vec<Panel>,
 }
 
-/// Where in the report a figure stands.
+/// A section of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// Rounds, and how they became steady.
+pub enum Section {
+    /// The rounds of a tracked step and their convergence.
     Rounds,
     /// Throughput over time, size, threads, fill.
     Throughput,
-    /// The same of new orders, and what the device of a database did.
+    /// New orders, and the device traffic of a database.
     NewOrders,
     /// Latency.
     Latency,
@@ -54,20 +54,20 @@ pub enum Part {
     Wear,
 }
 
-/// One pair of axes and what is drawn on them.
+/// One pair of axes and its contents.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Panel {
-    /// The heading; empty where the figure's title says enough.
+    /// The heading; may be empty.
     pub title: String,
-    /// A figure of the panel's own, opposite the heading: `30.2 MiB/s`; may be empty.
+    /// A number shown opposite the heading: `30.2 MiB/s`; may be empty.
     pub aside: String,
-    /// Small panels stand several to a row.
+    /// Small panels are shown several to a row.
     pub small: bool,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// Curves and points, the first at the back.
+    /// Curves and points, from back to front.
     pub series: Vec<Series>,
     /// Shaded ranges of x: steady windows.
     pub bands: Vec<(f64, f64)>,
@@ -78,15 +78,15 @@ pub struct Panel {
 /// An axis.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Axis {
-    /// What it shows, with the unit: `MiB/s`.
+    /// The quantity with its unit: `MiB/s`.
     pub label: String,
-    /// How values are spread.
+    /// The spacing of values.
     pub scale: Scale,
-    /// The least upper end, so that panels can share one; zero where the data decide.
+    /// The least upper end, so that panels can share an axis; zero leaves it to the data.
     pub at_least: f64,
 }
 
-/// How the values of an axis are spread.
+/// The spacing of values on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
     /// Evenly, from zero.
@@ -102,24 +102,24 @@ pub enum Scale {
     Doubling,
     /// By powers of ten, of nanoseconds; labels are spans of time.
     LogTime,
-    /// By nines: 0 %, 90 %, 99 %, 99.9 % are equally far apart. Values are shares below 1.
+    /// By nines: 0 %, 90 %, 99 %, 99.9 % are equidistant. Values are shares below 1.
     Nines,
 }
 
 /// A curve or a cloud of points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Name in the legend; empty to stay out of it.
+    /// Name in the legend; empty for no entry.
     pub label: String,
-    /// Which colour, dash and marker.
+    /// Colour, dash and marker.
     pub look: Look,
-    /// What is drawn of it.
+    /// The way the points are drawn.
     pub draw: Draw,
     /// The points, in data units.
     pub points: Vec<Point>,
 }
 
-/// Which of the palette's looks a series has.
+/// Colour, dash and marker of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
     /// One of the numbered looks; wraps around.
@@ -128,7 +128,7 @@ pub enum Look {
     Context,
 }
 
-/// What is drawn of a series.
+/// The way a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Draw {
     /// A line only.
@@ -137,13 +137,13 @@ pub enum Draw {
     LineAndMarkers,
     /// Hollow markers only: published points.
     Hollow,
-    /// A dashed line, with error bars where a point has them: what was not measured.
+    /// A dashed line, with error bars where a point has them: predicted values.
     Dashed,
     /// Bars from zero.
     Bars,
 }
 
-/// A point, with half its confidence interval where there is one.
+/// A point, optionally with half its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     /// Horizontal value.
@@ -159,27 +159,76 @@ pub struct Point {
 pub enum Mark {
     /// At an x: the end of the honeymoon.
     Vertical {
-        /// Where.
+        /// The x of the line.
         x: f64,
-        /// A word beside it; may be empty.
+        /// A word next to the line; may be empty.
         label: String,
     },
     /// A word at an x, at the top of the panel.
     Label {
-        /// Where its middle is.
+        /// The x of the word's middle.
         x: f64,
         /// The word; may be empty.
         label: String,
     },
-    /// At a y: the settled level, over part of x.
+    /// At a y: the settled level, over a range of x.
     Level {
         /// The level.
         y: f64,
         /// Half of its confidence interval.
         half_width: f64,
-        /// Where it begins and ends on x.
+        /// The ends of the line on x.
         from_to: (f64, f64),
     },
+}
+
+impl Figure {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        title: impl Into<String>,
+        section: Section,
+        caption: impl Into<String>,
+        panels: Vec<Panel>,
+    ) -> Figure {
+        let (name, title, caption) = (name.into(), title.into(), caption.into());
+        Figure { name, title, caption, section, panels }
+    }
+}
+
+impl Panel {
+    /// A large panel without title and marks.
+    pub(crate) fn new(x: Axis, y: Axis, series: Vec<Series>) -> Panel {
+        Panel { x, y, series, ..Panel::default() }
+    }
+}
+
+impl Axis {
+    /// An axis whose upper end the data decide.
+    pub(crate) fn new(label: impl Into<String>, scale: Scale) -> Axis {
+        Axis { label: label.into(), scale, at_least: 0.0 }
+    }
+
+    /// An even axis from zero.
+    pub(crate) fn linear(label: impl Into<String>) -> Axis {
+        Axis::new(label, Scale::Linear)
+    }
+
+    /// An axis of latencies in nanoseconds.
+    pub(crate) fn latency() -> Axis {
+        Axis::new("latency", Scale::LogTime)
+    }
+}
+
+impl Series {
+    /// A series with a numbered look.
+    pub(crate) fn new(label: impl Into<String>, look: usize, draw: Draw, points: Vec<Point>) -> Series {
+        Series { label: label.into(), look: Look::Numbered(look), draw, points }
+    }
+
+    /// A thin grey line.
+    fn context(label: &str, points: Vec<Point>) -> Series {
+        Series { label: label.to_owned(), look: Look::Context, draw: Draw::Line, points }
+    }
 }
 
 impl Point {
@@ -189,16 +238,24 @@ impl Point {
     }
 }
 
+/// At most `count` indices spread evenly over `0..length`, ends included.
+fn spread(length: usize, count: usize) -> Vec<usize> {
+    if length <= count {
+        return (0..length).collect();
+    }
+    (0..count).map(|k| k * (length - 1) / (count - 1)).collect()
+}
+
 /// The file name of a figure of levels: `throughput-over-time`, `new-orders-over-time`.
 fn file_name(quantity: Quantity, of_what: &str) -> String {
     format!("{}-{of_what}", quantity.name().replace(' ', "-"))
 }
 
-/// Where figures of levels stand.
-fn part(quantity: Quantity) -> Part {
+/// The section of figures of levels.
+fn section(quantity: Quantity) -> Section {
     match quantity {
-        Quantity::Throughput => Part::Throughput,
-        Quantity::NewOrders => Part::NewOrders,
+        Quantity::Throughput => Section::Throughput,
+        Quantity::NewOrders => Section::NewOrders,
     }
 }
 
@@ -207,7 +264,7 @@ fn title(quantity: Quantity, of_what: &str) -> String {
     number::capitalised(&format!("{} {of_what}", quantity.name()))
 }
 
-/// The figures of a campaign, those that have something to show.
+/// The figures of a campaign.
 pub(crate) fn figures(
     campaign: &Campaign,
     answers: &[Answer<'_>],
@@ -216,8 +273,7 @@ pub(crate) fn figures(
     if answers.is_empty() {
         return Vec::new();
     }
-    let mut figures: Vec<Figure> = Vec::new();
-    figures.extend(over_factors(answers, comparisons));
+    let mut figures = over_factors(answers, comparisons);
     if campaign.cells.iter().any(|cell| cell.predicted.is_some()) {
         predicted::add(campaign, answers, &mut figures);
     }
@@ -233,8 +289,8 @@ pub(crate) fn figures(
     figures
 }
 
-/// Levels over the factors that vary: of block devices over size, fill and threads; of databases, where any factor may be
-/// the question, over each that has numbers.
+/// Levels over the varying factors: of block devices over size, fill and threads; of databases, whose question may be
+/// any factor, over each numeric factor.
 fn over_factors(answers: &[Answer<'_>], comparisons: &[Comparison]) -> Vec<Figure> {
     if quantity_of(answers) == Quantity::NewOrders {
         return sweep::over_factors(answers, comparisons);
@@ -246,14 +302,13 @@ fn over_factors(answers: &[Answer<'_>], comparisons: &[Comparison]) -> Vec<Figur
     figures
 }
 
-/// The figures of a campaign on which published points stand.
-pub(crate) fn beside_published(campaign: &Campaign, comparisons: &[Comparison]) -> Vec<Figure> {
+/// The figures of a campaign that show published points.
+pub(crate) fn with_published(campaign: &Campaign, comparisons: &[Comparison]) -> Vec<Figure> {
     let answers = Answer::of_all(campaign);
     if answers.is_empty() {
         return Vec::new();
     }
-    let mut figures: Vec<Figure> = Vec::new();
-    figures.extend(over_factors(&answers, comparisons));
+    let mut figures = over_factors(&answers, comparisons);
     figures.extend(layer::by_fill(campaign, &answers, comparisons));
     figures.retain(|figure| {
         figure.panels.iter().flat_map(|panel| &panel.series).any(|series| series.draw == Draw::Hollow)
@@ -263,8 +318,7 @@ pub(crate) fn beside_published(campaign: &Campaign, comparisons: &[Comparison]) 
 
 /// The figures of a comparison: the sweeps, with a curve for each side of `factor`.
 pub(crate) fn sweeps(answers: &[Answer<'_>], factor: &str) -> Vec<Figure> {
-    let mut figures: Vec<Figure> = Vec::new();
-    figures.extend(over_factors(answers, &[]));
+    let mut figures = over_factors(answers, &[]);
     figures.extend(latency::distribution(&latency::matched(answers, factor)));
     figures
 }

@@ -1,22 +1,22 @@
-//! Levels by size that were not measured, on the curves of those that were: dashed, with their intervals.
+//! Predicted levels by size, dashed and with their intervals, on the curves of measured levels.
 //!
-//! Not here: how they are predicted (`lowtide_studies::adaptive`).
+//! The prediction itself is in `lowtide_studies::adaptive`.
 
-use super::{Draw, Figure, Look, Point, Series};
+use super::{Draw, Figure, Point, Series};
 use crate::answer::Answer;
 use crate::sweep::identity;
 use lowtide_record::{Campaign, Cell};
 
 const GIB: f64 = (1u64 << 30) as f64;
-/// The factors that say how much data there is.
+/// The factors that set the amount of data.
 const SIZES: [&str; 2] = ["file_size", "utilisation"];
 
-/// Adds them to the figure of levels by size, where there is one.
+/// Adds predicted levels to the figure of levels by size, if there is one.
 pub(super) fn add(campaign: &Campaign, answers: &[Answer<'_>], figures: &mut [Figure]) {
     let by_size = figures.iter_mut().find(|figure| figure.name.ends_with("-by-size"));
     let Some(panel) = by_size.and_then(|figure| {
         figure.caption.push_str(
-            " Dashed: sizes that were not measured, with the 95 % interval of what the others tell of them.",
+            " Dashed: sizes that were not measured, with the 95 % interval predicted from the measured sizes.",
         );
         figure.panels.first_mut()
     }) else {
@@ -25,10 +25,10 @@ pub(super) fn add(campaign: &Campaign, answers: &[Answer<'_>], figures: &mut [Fi
     panel.series.extend(dashed(campaign, answers));
 }
 
-/// A line for each curve of which something is predicted, in the look of that curve; the first of them has the label.
+/// A line for each curve with a predicted point, in the look of that curve; the first line has the label.
 fn dashed(campaign: &Campaign, answers: &[Answer<'_>]) -> Vec<Series> {
     let mut curves: Vec<(Vec<String>, Vec<Point>, bool)> = Vec::new();
-    // Those that were measured first: the curves that are drawn already are in the order of these.
+    // Measured cells come first, so that curves have the order in which they are drawn.
     let [measured, spared] =
         [false, true].map(|wanted| campaign.cells.iter().filter(move |it| it.predicted.is_some() == wanted));
     for cell in measured.chain(spared) {
@@ -44,17 +44,16 @@ fn dashed(campaign: &Campaign, answers: &[Answer<'_>]) -> Vec<Series> {
             None => curves.push((others, vec![point], predicted)),
         }
     }
-    let mut labels = std::iter::once("predicted".to_owned()).chain(std::iter::repeat(String::new()));
     let some = curves.into_iter().enumerate().filter(|(_, (.., predicted))| *predicted);
-    some.map(|(n, (_, mut points, _))| {
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        let label = labels.next().expect("they do not end");
-        Series { label, look: Look::Numbered(n), draw: Draw::Dashed, points }
-    })
-    .collect()
+    some.enumerate()
+        .map(|(at, (n, (_, mut points, _)))| {
+            points.sort_by(|a, b| a.x.total_cmp(&b.x));
+            Series::new(if at == 0 { "predicted" } else { "" }, n, Draw::Dashed, points)
+        })
+        .collect()
 }
 
-/// Where a cell lies: as predicted, or as measured.
+/// The predicted or the measured point of a cell.
 fn point(cell: &Cell, answers: &[Answer<'_>], scale: u64) -> Option<Point> {
     let x = cell.data.get() as f64 * scale as f64 / GIB;
     if let Some(predicted) = cell.predicted {
@@ -67,11 +66,12 @@ fn point(cell: &Cell, answers: &[Answer<'_>], scale: u64) -> Option<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::Look;
     use crate::sample;
     use lowtide_record::{Predicted, Status};
 
     #[test]
-    fn only_curves_with_something_predicted_are_dashed_and_the_first_of_them_is_named() {
+    fn only_curves_with_predicted_points_are_dashed_and_the_first_is_labelled() {
         let mut campaign = sample::campaign("t", "t");
         for (n, (threads, gib)) in
             [1u32, 4, 16].iter().flat_map(|t| [8u64, 16, 32].map(|gib| (*t, gib))).enumerate()
@@ -81,21 +81,16 @@ mod tests {
             (cell.data, cell.threads) = (lowtide_core::Bytes::gib(gib), threads);
             campaign.cells.push(sample::measured(cell, 20, 10, |_| 100.0));
         }
-        // Of the second and the third curve a size was not measured.
+        // One size of the second and of the third curve is predicted.
         for spared in [4, 6] {
             let cell = &mut campaign.cells[spared];
             (cell.status, cell.verdict) = (Status::Spared, None);
             cell.predicted = Some(Predicted { level: 90.0, low: 88.0, high: 92.0 });
         }
-        let answers: Vec<Answer<'_>> = campaign
-            .cells
-            .iter()
-            .filter(|cell| cell.status == Status::Done)
-            .map(|cell| Answer::of(cell, campaign.scale))
-            .collect();
+        let answers = Answer::of_all(&campaign);
         let lines = dashed(&campaign, &answers);
-        let said: Vec<(Look, &str)> = lines.iter().map(|it| (it.look, it.label.as_str())).collect();
-        assert_eq!(said, [(Look::Numbered(1), "predicted"), (Look::Numbered(2), "")]);
+        let looks: Vec<(Look, &str)> = lines.iter().map(|it| (it.look, it.label.as_str())).collect();
+        assert_eq!(looks, [(Look::Numbered(1), "predicted"), (Look::Numbered(2), "")]);
         for line in &lines {
             let sizes: Vec<f64> = line.points.iter().map(|point| point.x).collect();
             assert_eq!(sizes, [8.0, 16.0, 32.0]);

@@ -1,8 +1,8 @@
-//! The looks of series: colour, dash and marker, and the style sheet that turns them for dark screens.
+//! The looks of series (colour, dash and marker), and the style sheet for dark screens.
 //!
-//! Colours are Okabe and Ito's palette for the colour-blind (2008), darkened where thin lines need it. The
-//! drawing carries plain presentation attributes, so it is right where no style sheet is read; on a dark
-//! screen the style sheet overrides them by their value.
+//! Colours are Okabe and Ito's palette for the colour-blind (2008), darkened for thin lines. The drawing has plain
+//! presentation attributes, so it is correct without a style sheet. On a dark screen the style sheet overrides
+//! these attributes by their value.
 
 use super::Look;
 use plotters::style::RGBColor;
@@ -31,7 +31,7 @@ const LOOKS: [(RGBColor, &str, &str); 7] = [
     (RGBColor(0x1f, 0x93, 0xb8), "#7fd6ef", "60 20"),
 ];
 
-/// Number of looks before they repeat.
+/// The number of distinct looks.
 pub(crate) const COUNT: usize = LOOKS.len();
 
 /// Colour of a look.
@@ -42,7 +42,7 @@ pub(crate) fn colour(look: Look) -> RGBColor {
     }
 }
 
-/// Dashes for a colour's lines, as SVG writes them; empty for a solid line.
+/// The stroke colours with dashes, as SVG writes both.
 pub(crate) fn dashes() -> impl Iterator<Item = (String, &'static str)> {
     LOOKS.iter().filter(|look| !look.2.is_empty()).map(|look| (hex(look.0), look.2))
 }

@@ -1,7 +1,7 @@
-//! SVG text: a panel for inlining, or a whole figure as a document of its own.
+//! SVG text: a panel for inlining, or a figure as a document of its own.
 //!
-//! plotters writes the elements ([`super::draw`]). Dashes, which its SVG backend does not know, are added to the
-//! text it wrote. Not here: interaction; the text is real text and the numbers stand in the tables.
+//! plotters writes the elements ([`super::draw`]). Its SVG backend has no dashes, so this module adds them to the
+//! written text. Figures are not interactive; their numbers are in the tables.
 
 use super::draw::{FINE, LINE, draw, size};
 use super::style::{INK, PAPER, css, dashes, hex};
@@ -11,7 +11,7 @@ use plotters::prelude::*;
 /// Pixels left free around a document.
 const EDGE: i32 = 12;
 
-/// A panel as an `<svg>` element for inlining; it takes its style from [`css`].
+/// A panel as an `<svg>` element for inlining, styled by [`css`].
 pub(crate) fn panel(panel: &Panel) -> String {
     let (width, height) = size(panel);
     let label = if panel.title.is_empty() { &panel.y.label } else { &panel.title };
@@ -24,7 +24,7 @@ pub(crate) fn panel(panel: &Panel) -> String {
     )
 }
 
-/// A figure as an SVG document of its own, with its title.
+/// A figure as an SVG document with its title.
 pub(crate) fn document(figure: &Figure) -> String {
     let small = figure.panels.first().is_some_and(|p| p.small);
     let across = if small { figure.panels.len().clamp(1, 3) } else { 1 };
@@ -58,7 +58,7 @@ pub(crate) fn document(figure: &Figure) -> String {
     out
 }
 
-/// What stands between `<svg>` and `</svg>`.
+/// The elements between `<svg>` and `</svg>`.
 fn drawing(panel: &Panel) -> String {
     let (width, height) = size(panel);
     let mut text = String::new();

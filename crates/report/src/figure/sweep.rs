@@ -1,9 +1,9 @@
-//! Figures over a factor: settled levels by size, fill, threads or any factor with numbers, and latency by threads.
+//! Figures over a factor: settled levels by size, fill, threads or any numeric factor, and latency by threads.
 //!
-//! A single curve over size is drawn with its fresh and lowest levels; several curves only with the settled
-//! one. Published numbers stand on them as hollow markers in the look of what they are a value of.
+//! A single curve over size also has its fresh and lowest levels. Published numbers are hollow markers in the look
+//! of their quantity.
 
-use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series, file_name, part, title};
+use super::{Axis, Draw, Figure, Panel, Point, Scale, Section, Series, file_name, section, title};
 use crate::answer::{Answer, quantity_of};
 use crate::comparison::{Comparison, Quantity as Published};
 use crate::sweep::{Group, groups, number_of, slug, with_numbers};
@@ -32,23 +32,34 @@ pub(crate) fn over_size(answers: &[Answer<'_>], comparisons: &[Comparison]) -> O
     .enumerate()
     {
         if single || n == 0 {
-            series.extend(published(answers, comparisons, quantity, label, Look::Numbered(n), x, |v| v));
+            series.extend(published(answers, comparisons, quantity, label, n, x, |v| v));
         }
     }
-    let scale = spread(series.iter().flat_map(|s| &s.points).map(|p| p.x));
-    let x = Axis { label: "data (GiB)".to_owned(), scale, at_least: 0.0 };
+    let x = Axis::new("data (GiB)", spacing(&series));
     figure(quantity_of(answers), ("by-size", "by data size"), x, series, groups.len())
 }
 
-/// Even steps, unless most of the values would crowd in the lowest quarter of the axis.
-fn spread(values: impl Iterator<Item = f64>) -> Scale {
-    let mut values: Vec<f64> = values.collect();
+/// Even steps, unless most of the points would crowd in the lowest quarter of the axis.
+fn spacing(series: &[Series]) -> Scale {
+    let mut values: Vec<f64> = series.iter().flat_map(|s| &s.points).map(|p| p.x).collect();
     values.sort_by(f64::total_cmp);
     let crowded = values.last().is_some_and(|last| values[values.len() / 2] < last / 4.0);
     if crowded && values[0] > 0.0 { Scale::Doubling } else { Scale::Linear }
 }
 
-/// Throughput by fill, where capacities differ: for one capacity the size says it.
+/// Settled levels, with the published ones.
+fn settled_with_published<'a>(
+    groups: &[Group<'_, 'a>],
+    answers: &[Answer<'a>],
+    comparisons: &[Comparison],
+    x: impl Fn(&Answer<'a>) -> f64 + Copy,
+) -> Vec<Series> {
+    let mut series = settled(groups, x);
+    series.extend(published(answers, comparisons, Published::Settled, "published", 0, x, |v| v));
+    series
+}
+
+/// Throughput by fill, if capacities differ; otherwise the figure by size is enough.
 pub(crate) fn over_fill(answers: &[Answer<'_>], comparisons: &[Comparison]) -> Option<Figure> {
     let first = answers.first()?.cell.capacity;
     if answers.iter().all(|a| a.cell.capacity == first) {
@@ -56,14 +67,12 @@ pub(crate) fn over_fill(answers: &[Answer<'_>], comparisons: &[Comparison]) -> O
     }
     let x = |a: &Answer<'_>| a.fill().unwrap_or(0.0) * 100.0;
     let groups = groups(answers, Answer::fill)?;
-    let mut series = settled(&groups, x);
-    let look = Look::Numbered(0);
-    series.extend(published(answers, comparisons, Published::Settled, "published", look, x, |v| v));
-    let x = Axis { label: "data as a share of the capacity (%)".to_owned(), ..Axis::default() };
+    let series = settled_with_published(&groups, answers, comparisons, x);
+    let x = Axis::linear("data as a share of the capacity (%)");
     figure(quantity_of(answers), ("by-fill", "by fill"), x, series, groups.len())
 }
 
-/// Levels by each factor that has numbers.
+/// Levels by each numeric factor.
 pub(crate) fn over_factors(answers: &[Answer<'_>], comparisons: &[Comparison]) -> Vec<Figure> {
     with_numbers(answers).iter().filter_map(|factor| over_factor(answers, comparisons, factor)).collect()
 }
@@ -82,12 +91,9 @@ fn over_factor(answers: &[Answer<'_>], comparisons: &[Comparison], factor: &str)
     };
     let x = |a: &Answer<'_>| number(a).unwrap_or(0.0) / one;
     let groups = groups(answers, number)?;
-    let mut series = settled(&groups, x);
-    let look = Look::Numbered(0);
-    series.extend(published(answers, comparisons, Published::Settled, "published", look, x, |v| v));
+    let series = settled_with_published(&groups, answers, comparisons, x);
     let name = factor.replace('_', " ");
-    let scale = spread(series.iter().flat_map(|s| &s.points).map(|p| p.x));
-    let axis = Axis { label: format!("{name}{unit}"), scale, at_least: 0.0 };
+    let axis = Axis::new(format!("{name}{unit}"), spacing(&series));
     let (file, words) = (format!("by-{}", slug(factor).replace('_', "-")), format!("by {name}"));
     figure(quantity_of(answers), (&file, &words), axis, series, groups.len())
 }
@@ -96,20 +102,10 @@ fn over_factor(answers: &[Answer<'_>], comparisons: &[Comparison], factor: &str)
 pub(crate) fn over_threads(answers: &[Answer<'_>], comparisons: &[Comparison]) -> Vec<Figure> {
     let x = |a: &Answer<'_>| f64::from(a.cell.threads);
     let Some(groups) = groups(answers, |a| Some(x(a))) else { return Vec::new() };
-    let mut levels = settled(&groups, x);
-    levels.extend(published(
-        answers,
-        comparisons,
-        Published::Settled,
-        "published",
-        Look::Numbered(0),
-        x,
-        |v| v,
-    ));
+    let levels = settled_with_published(&groups, answers, comparisons, x);
     let mut out = Vec::new();
-    let axis = Axis { label: "threads".to_owned(), scale: Scale::Doubling, at_least: 0.0 };
-    let names = ("by-threads", "by threads");
-    out.extend(figure(quantity_of(answers), names, axis, levels, groups.len()));
+    let axis = Axis::new("threads", Scale::Doubling);
+    out.extend(figure(quantity_of(answers), ("by-threads", "by threads"), axis, levels, groups.len()));
     out.extend(latency_over_threads(&groups, answers, comparisons));
     out
 }
@@ -133,34 +129,21 @@ fn latency_over_threads<'a>(
         }
     }
     latency.retain(|s| !s.points.is_empty());
-    latency.extend(published(
-        answers,
-        comparisons,
-        Published::LatencyMsP95,
-        "published p95",
-        Look::Numbered(0),
-        x,
-        |ms| ms * 1e6,
-    ));
+    let quantity = Published::LatencyMsP95;
+    latency.extend(published(answers, comparisons, quantity, "published p95", 0, x, |ms| ms * 1e6));
     if !latency.iter().any(|s| s.points.len() > 1) {
         return None;
     }
-    Some(Figure {
-        name: "latency-by-threads".to_owned(),
-        title: "Latency by threads".to_owned(),
-        caption: "Percentiles over the measured window of each cell; the vertical axis has powers of ten."
-            .to_owned(),
-        part: Part::Latency,
-        panels: vec![Panel {
-            x: Axis { label: "threads".to_owned(), scale: Scale::Doubling, at_least: 0.0 },
-            y: Axis { label: "latency".to_owned(), scale: Scale::LogTime, at_least: 0.0 },
-            series: latency,
-            ..Panel::default()
-        }],
-    })
+    Some(Figure::new(
+        "latency-by-threads",
+        "Latency by threads",
+        Section::Latency,
+        "Percentiles over the measured window of each cell; the vertical axis has powers of ten.",
+        vec![Panel::new(Axis::new("threads", Scale::Doubling), Axis::latency(), latency)],
+    ))
 }
 
-/// Levels over `x`; `names` are the ends of the file's name and of the heading.
+/// Levels over `x`; `names` are the ends of the file name and of the heading.
 fn figure(
     quantity: Quantity,
     names: (&str, &str),
@@ -172,8 +155,8 @@ fn figure(
         return None;
     }
     let mut caption = format!(
-        "Settled {}, with its 95 % confidence interval where that is wider than the marker; cells without a steady \
-         state are left out.",
+        "Settled {}, with its 95 % confidence interval if that is wider than the marker; cells without a steady state \
+         are left out.",
         quantity.noun()
     );
     if series.iter().any(|s| s.draw == Draw::Hollow) {
@@ -182,18 +165,9 @@ fn figure(
     if curves > MOST_CURVES {
         caption.push_str(&format!(" Of {curves} curves, the first {MOST_CURVES} are shown."));
     }
-    Some(Figure {
-        name: file_name(quantity, names.0),
-        title: title(quantity, names.1),
-        caption,
-        part: part(quantity),
-        panels: vec![Panel {
-            x,
-            y: Axis { label: quantity.unit().to_owned(), ..Axis::default() },
-            series,
-            ..Panel::default()
-        }],
-    })
+    let panels = vec![Panel::new(x, Axis::linear(quantity.unit()), series)];
+    let (name, title) = (file_name(quantity, names.0), title(quantity, names.1));
+    Some(Figure::new(name, title, section(quantity), caption, panels))
 }
 
 fn settled<'a>(groups: &[Group<'_, 'a>], x: impl Fn(&Answer<'a>) -> f64 + Copy) -> Vec<Series> {
@@ -220,7 +194,7 @@ fn curve<'a>(
     y: impl Fn(&Answer<'a>) -> Option<f64>,
 ) -> Series {
     let points = group.answers.iter().filter_map(|a| Some(Point::new(x(a), y(a)?))).collect();
-    Series { label: label.to_owned(), look: Look::Numbered(look), draw: Draw::LineAndMarkers, points }
+    Series::new(label, look, Draw::LineAndMarkers, points)
 }
 
 fn published<'a>(
@@ -228,7 +202,7 @@ fn published<'a>(
     comparisons: &[Comparison],
     quantity: Published,
     label: &str,
-    look: Look,
+    look: usize,
     x: impl Fn(&Answer<'a>) -> f64,
     y: impl Fn(f64) -> f64,
 ) -> Option<Series> {
@@ -238,5 +212,5 @@ fn published<'a>(
         .filter(|c| c.quantity == quantity)
         .filter_map(|c| Some(Point::new(x(of_cell(c)?), y(c.published))))
         .collect();
-    (!points.is_empty()).then(|| Series { label: label.to_owned(), look, draw: Draw::Hollow, points })
+    (!points.is_empty()).then(|| Series::new(label, look, Draw::Hollow, points))
 }

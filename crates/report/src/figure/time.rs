@@ -1,23 +1,24 @@
 //! Figures over time: the level of each cell with its steady window, and write amplification.
 //!
-//! Up to sixteen cells get a panel each, with the same axes, so that they compare at a glance. More become one
-//! panel: every cell as a thin line, a few spread over the sweep in colour. Long series are averaged into at
-//! most [`MOST_POINTS`] points, and the caption says so.
+//! Up to sixteen cells get a panel each. More cells share one panel, on which every cell is a thin line and a
+//! selection is coloured. Long series are averaged into at most [`MOST_POINTS`] points, which the caption states.
 
-use super::{Axis, Draw, Figure, Look, Mark, Panel, Part, Point, Scale, Series, file_name, part, title};
+use super::{
+    Axis, Draw, Figure, Look, Mark, Panel, Point, Section, Series, file_name, section, spread, title,
+};
 use crate::answer::{Answer, quantity_of};
 use crate::number::{level, span};
-use crate::sweep::{short_label, varying};
+use crate::sweep::Labels;
 use lowtide_record::{Campaign, Cell, Row};
 
 pub(super) const MOST_PANELS: usize = 16;
 const MOST_POINTS: usize = 400;
 const HIGHLIGHTED: usize = 5;
 
-/// Throughput, or new orders, over time.
+/// Throughput or new orders over time.
 pub(crate) fn levels(campaign: &Campaign, answers: &[Answer<'_>]) -> Option<Figure> {
     let shown: Vec<&Answer<'_>> = answers.iter().filter(|a| a.cell.rows.len() > 1).collect();
-    let labels = labels(campaign, &shown);
+    let labels = Labels::of(&campaign.cells);
     let time = Time::of(&shown)?;
     let quantity = quantity_of(answers);
     let lines: Vec<Vec<Point>> = shown.iter().map(|a| time.series(a, Row::rate)).collect();
@@ -26,104 +27,80 @@ pub(crate) fn levels(campaign: &Campaign, answers: &[Answer<'_>]) -> Option<Figu
     let tops: Vec<f64> = lines.iter().map(|l| l.iter().map(|p| p.y).fold(0.0, f64::max)).collect();
     let least_top = tops.iter().copied().fold(f64::INFINITY, f64::min);
     let shared = most <= 20.0 * least_top;
-    let mut caption = String::new();
-    let panels = if shown.len() <= MOST_PANELS {
+    let few = shown.len() <= MOST_PANELS;
+    let panels = if few {
         let small = shown.len() > 1;
-        shown
-            .iter()
-            .zip(&labels)
-            .zip(lines)
-            .map(|((answer, label), points)| {
-                let title = if small { label.clone() } else { String::new() };
-                one_cell(answer, title, points, &time, small, if shared { most } else { 0.0 })
-            })
-            .collect()
+        let panel = |(answer, points): (&&Answer<'_>, Vec<Point>)| {
+            let title = if small { labels.label(answer.cell) } else { String::new() };
+            one_cell(answer, title, points, &time, small, if shared { most } else { 0.0 })
+        };
+        shown.iter().zip(lines).map(panel).collect()
     } else {
-        vec![overlay(&shown, &labels, lines, &time)]
+        let series = highlighted(lines, HIGHLIGHTED, |i| labels.label(shown[i].cell));
+        vec![Panel::new(time.axis(false), Axis::linear(shown[0].quantity.unit()), series)]
     };
-    if shown.iter().any(|a| a.settled.is_some()) && shown.len() <= MOST_PANELS {
-        caption.push_str("Shaded: the steady window; the thick line in it is the settled level. ");
+    let mut caption: Vec<String> = Vec::new();
+    if few && shown.iter().any(|a| a.settled.is_some()) {
+        caption.push("Shaded: the steady window; the thick line in it is the settled level.".to_owned());
     }
-    if shown.iter().any(|a| a.honeymoon_end_s.is_some()) && shown.len() <= MOST_PANELS {
-        caption.push_str(
-            "Upright line: as many bytes were written since the purge as the device has raw, \
-             so garbage collection must have begun. ",
+    if few && shown.iter().any(|a| a.honeymoon_end_s.is_some()) {
+        caption.push(
+            "Upright line: the host has written the raw capacity since the purge, so garbage collection must have \
+             begun."
+                .to_owned(),
         );
     }
-    if shown.len() > MOST_PANELS {
-        caption.push_str("Thin lines: every cell. Coloured: a selection, evenly spread over the campaign. ");
-    } else if shown.len() > 1 {
-        caption.push_str(if shared {
-            "All panels have the same axes. "
-        } else {
-            "Each panel has its own vertical axis. "
-        });
-    }
-    if let Some(step) = time.averaged(&shown) {
-        caption.push_str(&format!("Each point is the mean of {step} intervals. "));
-    }
-    Some(Figure {
-        name: file_name(quantity, "over-time"),
-        title: title(quantity, "over time"),
-        caption: caption.trim_end().to_owned(),
-        part: part(quantity),
-        panels,
-    })
+    caption.extend(match (few, shared) {
+        (false, _) => {
+            Some("Thin lines: every cell. Coloured: a selection, evenly spread over the campaign.".to_owned())
+        }
+        (true, _) if shown.len() == 1 => None,
+        (true, true) => Some("All panels have the same axes.".to_owned()),
+        (true, false) => Some("Each panel has its own vertical axis.".to_owned()),
+    });
+    let step = shown.iter().map(|a| step(a.cell)).max().filter(|step| *step > 1);
+    caption.extend(step.map(|step| format!("Each point is the mean of {step} intervals.")));
+    let (name, title) = (file_name(quantity, "over-time"), title(quantity, "over time"));
+    Some(Figure::new(name, title, section(quantity), caption.join(" "), panels))
 }
 
 /// Write amplification over time, for cells whose device counts NAND writes.
 pub(crate) fn write_amplification(answers: &[Answer<'_>]) -> Option<Figure> {
     let shown: Vec<&Answer<'_>> = answers.iter().filter(|a| a.write_amplification.is_some()).collect();
     let time = Time::of(&shown)?;
-    let varying = varying(shown.iter().map(|a| a.cell));
-    let repeated = shown.iter().any(|a| a.cell.repetition > 1);
-    let chosen = spread(shown.len(), HIGHLIGHTED + 1);
-    let mut series = Vec::new();
-    for (i, answer) in shown.iter().enumerate() {
-        let points = time.amplification(answer);
-        let place = chosen.iter().position(|c| *c == i);
-        let label = place.map_or_else(String::new, |_| short_label(answer.cell, &varying, repeated));
-        series.push(Series {
-            label,
-            look: place.map_or(Look::Context, Look::Numbered),
-            draw: Draw::Line,
-            points,
-        });
-    }
-    series.sort_by_key(|s| s.look != Look::Context);
+    let labels = Labels::of(shown.iter().map(|a| a.cell));
+    let lines = shown.iter().map(|answer| time.amplification(answer)).collect();
+    let series = highlighted(lines, HIGHLIGHTED + 1, |i| labels.label(shown[i].cell));
     if series.iter().all(|s| s.points.len() < 2) {
         return None;
     }
-    let caption = if chosen.len() < shown.len() {
+    let caption = if shown.len() > HIGHLIGHTED + 1 {
         "NAND bytes per host byte in each interval. Thin lines: every cell. Coloured: a selection."
     } else {
         "NAND bytes per host byte in each interval."
     };
-    Some(Figure {
-        name: "write-amplification-over-time".to_owned(),
-        title: "Write amplification over time".to_owned(),
-        caption: caption.to_owned(),
-        part: Part::Wear,
-        panels: vec![Panel {
-            x: time.axis(false),
-            y: Axis { label: "NAND bytes per host byte".to_owned(), scale: Scale::Linear, at_least: 1.0 },
-            series,
-            ..Panel::default()
-        }],
-    })
+    let y = Axis { at_least: 1.0, ..Axis::linear("NAND bytes per host byte") };
+    let panels = vec![Panel::new(time.axis(false), y, series)];
+    let (name, title) = ("write-amplification-over-time", "Write amplification over time");
+    Some(Figure::new(name, title, Section::Wear, caption, panels))
 }
 
-pub(super) fn labels(campaign: &Campaign, shown: &[&Answer<'_>]) -> Vec<String> {
-    let varying = varying(&campaign.cells);
-    let repeated = campaign.cells.iter().any(|c| c.repetition > 1);
-    shown.iter().map(|a| short_label(a.cell, &varying, repeated)).collect()
+/// Lines of which at most `count` are coloured and labelled, in front of the grey ones.
+fn highlighted(lines: Vec<Vec<Point>>, count: usize, label: impl Fn(usize) -> String) -> Vec<Series> {
+    let chosen = spread(lines.len(), count);
+    let line = |(i, points): (usize, Vec<Point>)| match chosen.iter().position(|c| *c == i) {
+        Some(n) => Series::new(label(i), n, Draw::Line, points),
+        None => Series::context("", points),
+    };
+    let mut series: Vec<Series> = lines.into_iter().enumerate().map(line).collect();
+    series.sort_by_key(|s| s.look != Look::Context);
+    series
 }
 
+/// The settled level for the corner of a small panel.
 fn aside(answer: &Answer<'_>) -> String {
-    answer.settled.map_or_else(
-        || "no steady state".to_owned(),
-        |e| format!("settled {}", level(e.mean, answer.quantity)),
-    )
+    let settled = |mean| format!("settled {}", level(mean, answer.quantity));
+    answer.settled.map_or_else(|| "no steady state".to_owned(), |e| settled(e.mean))
 }
 
 fn one_cell(
@@ -134,19 +111,13 @@ fn one_cell(
     small: bool,
     at_least: f64,
 ) -> Panel {
+    let y = Axis { at_least, ..Axis::linear(a.quantity.unit()) };
+    let series = vec![Series::new(a.quantity.name(), 0, Draw::Line, points)];
     let mut panel = Panel {
         title,
         aside: if small { aside(a) } else { String::new() },
         small,
-        x: time.axis(small),
-        y: Axis { label: a.quantity.unit().to_owned(), scale: Scale::Linear, at_least },
-        series: vec![Series {
-            label: a.quantity.name().to_owned(),
-            look: Look::Numbered(0),
-            draw: Draw::Line,
-            points,
-        }],
-        ..Panel::default()
+        ..Panel::new(time.axis(small), y, series)
     };
     if let (Some(e), Some(from_to)) = (a.settled, window(time, a)) {
         panel.bands.push(from_to);
@@ -165,42 +136,18 @@ pub(super) fn window(time: &Time, a: &Answer<'_>) -> Option<(f64, f64)> {
     Some((time.of_ns(a, e.from_ns), time.of_ns(a, e.to_ns.min(last_ns(a.cell)))))
 }
 
-fn overlay(shown: &[&Answer<'_>], labels: &[String], lines: Vec<Vec<Point>>, time: &Time) -> Panel {
-    let chosen = spread(shown.len(), HIGHLIGHTED);
-    let mut series: Vec<Series> = lines
-        .into_iter()
-        .enumerate()
-        .map(|(i, points)| match chosen.iter().position(|c| *c == i) {
-            Some(n) => Series { label: labels[i].clone(), look: Look::Numbered(n), draw: Draw::Line, points },
-            None => Series { label: String::new(), look: Look::Context, draw: Draw::Line, points },
-        })
-        .collect();
-    series.sort_by_key(|s| s.look != Look::Context);
-    let unit = shown.first().map_or("", |answer| answer.quantity.unit());
-    let y = Axis { label: unit.to_owned(), ..Axis::default() };
-    Panel { x: time.axis(false), y, series, ..Panel::default() }
-}
-
-/// At most `count` indices spread evenly over `0..length`, ends included.
-pub(super) fn spread(length: usize, count: usize) -> Vec<usize> {
-    if length <= count {
-        return (0..length).collect();
-    }
-    (0..count).map(|k| k * (length - 1) / (count - 1)).collect()
-}
-
 fn last_ns(cell: &Cell) -> u64 {
     cell.rows.last().map_or(0, |row| row.end_ns)
 }
 
-/// The time axis all cells share.
+/// The time axis, shared by all cells.
 pub(super) struct Time {
     unit_s: f64,
     unit: &'static str,
 }
 
 impl Time {
-    /// The unit that suits the longest measurement; `None` without any.
+    /// The unit that suits the longest measurement; `None` for no measurements.
     pub fn of(answers: &[&Answer<'_>]) -> Option<Time> {
         let longest = answers.iter().map(|a| a.seconds(last_ns(a.cell))).reduce(f64::max)?;
         let (unit_s, unit) = match longest {
@@ -216,14 +163,9 @@ impl Time {
         answer.seconds(ns) / self.unit_s
     }
     pub fn axis(&self, small: bool) -> Axis {
-        let label = if small { self.unit.to_owned() } else { format!("time ({})", self.unit) };
-        Axis { label, ..Axis::default() }
+        Axis::linear(if small { self.unit.to_owned() } else { format!("time ({})", self.unit) })
     }
-    /// How many intervals one point stands for, where that is more than one.
-    fn averaged(&self, answers: &[&Answer<'_>]) -> Option<usize> {
-        answers.iter().map(|a| step(a.cell)).max().filter(|step| *step > 1)
-    }
-    /// Means of something over the intervals that each point stands for.
+    /// Means over the intervals that each point stands for.
     pub fn series(&self, answer: &Answer<'_>, of: impl Fn(&Row) -> f64) -> Vec<Point> {
         let rows = answer.cell.rows.chunks(step(answer.cell));
         rows.filter_map(|rows| {
@@ -250,6 +192,7 @@ impl Time {
     }
 }
 
+/// The number of intervals that one point stands for.
 fn step(cell: &Cell) -> usize {
     cell.rows.len().div_ceil(MOST_POINTS).max(1)
 }

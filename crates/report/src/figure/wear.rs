@@ -1,6 +1,6 @@
-//! Erase counts: how evenly the blocks of the device are worn after the last cell that knows.
+//! Erase counts: the distribution of wear over the blocks of the device.
 
-use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series};
+use super::{Axis, Draw, Figure, Panel, Point, Scale, Section, Series};
 use crate::answer::Answer;
 use crate::number::{fixed, significant};
 
@@ -31,21 +31,7 @@ pub(crate) fn erase_counts(answers: &[Answer<'_>]) -> Option<Figure> {
     if width > 1 {
         caption.push_str(&format!(" Each bar covers {width} counts."));
     }
-    Some(Figure {
-        name: "erase-counts".to_owned(),
-        title: "Erase counts".to_owned(),
-        caption,
-        part: Part::Wear,
-        panels: vec![Panel {
-            x: Axis { label: "erases".to_owned(), scale: Scale::LinearFromData, at_least: 0.0 },
-            y: Axis { label: "blocks".to_owned(), ..Axis::default() },
-            series: vec![Series {
-                label: String::new(),
-                look: Look::Numbered(0),
-                draw: Draw::Bars,
-                points: bars,
-            }],
-            ..Panel::default()
-        }],
-    })
+    let x = Axis::new("erases", Scale::LinearFromData);
+    let panels = vec![Panel::new(x, Axis::linear("blocks"), vec![Series::new("", 0, Draw::Bars, bars)])];
+    Some(Figure::new("erase-counts", "Erase counts", Section::Wear, caption, panels))
 }

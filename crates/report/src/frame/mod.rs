@@ -1,12 +1,10 @@
-//! A campaign as columns of plain values, for programs that reckon with them: each column has a name, a unit and a line that
-//! says what it is.
+//! A campaign as columns of plain values for programs. Each column has a name, a unit and a description.
 //!
 //! ```text
 //!   record::Campaign, Store ──► Frame: cells | intervals | steady | transactions | histograms
 //! ```
 //!
-//! Factors have numbers where they are numbers, as written in the experiment; everything measured is as it was measured,
-//! which a scale has divided. Not here: rounding and words for people; that is `report`.
+//! Numeric factors have the values written in the experiment. Measured values are not scaled back.
 
 mod factors;
 mod tables;
@@ -22,20 +20,20 @@ pub struct Frame {
     pub columns: Vec<Column>,
 }
 
-/// A column.
+/// A column with its description.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
-    /// Its name, with the unit where there is no other way to know it: `latency_ns_p99`.
+    /// The name, with the unit if a reader could mistake it: `latency_ns_p99`.
     pub name: String,
-    /// The unit: `B`, `s`, `ns`, `MiB/s`; empty where there is none.
+    /// The unit: `B`, `s`, `ns`, `MiB/s`; may be empty.
     pub unit: &'static str,
-    /// What it is, in one line.
+    /// The description, one line.
     pub doc: String,
     /// The values.
     pub values: Values,
 }
 
-/// The values of a column; `None` where there is nothing to say.
+/// The values of a column; `None` for an unknown value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
     /// Words.
@@ -49,7 +47,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// How many there are.
+    /// The number of values.
     pub fn count(&self) -> usize {
         match self {
             Values::Text(values) => values.len(),
@@ -59,7 +57,7 @@ impl Values {
         }
     }
 
-    /// Whether all of them are absent.
+    /// Returns whether all values are `None`.
     fn are_absent(&self) -> bool {
         match self {
             Values::Text(values) => values.iter().all(Option::is_none),
@@ -69,7 +67,7 @@ impl Values {
         }
     }
 
-    /// The values at these rows, in that order.
+    /// The values of `rows`, in that order.
     fn at(&self, rows: &[usize]) -> Values {
         fn pick<T: Clone>(values: &[T], rows: &[usize]) -> Vec<T> {
             rows.iter().map(|row| values[*row].clone()).collect()
@@ -106,17 +104,17 @@ impl Column {
 }
 
 impl Frame {
-    /// How many rows there are.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |column| column.values.count())
     }
 
-    /// The column of that name.
+    /// The column with this name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// Without those columns of these names that say nothing.
+    /// Drops the columns among `names` that have no values.
     fn without_absent(mut self, names: &[&str]) -> Self {
         self.columns.retain(|it| !names.contains(&it.name.as_str()) || !it.values.are_absent());
         self

@@ -1,8 +1,9 @@
-//! The tables: one row for each cell, interval, kind of transaction, or bucket of a histogram.
+//! The tables: one row per cell, interval, kind of transaction, or histogram bucket.
 
 use super::factors::{self, Named};
 use super::{Column, Frame, Values};
 use crate::answer::Answer;
+use crate::export::status_name;
 use lowtide_core::{Counter, Counters, Nanos};
 use lowtide_engines::tpcc::Kind;
 use lowtide_lab::plan::Plan;
@@ -21,23 +22,24 @@ fn names_of(campaign: &Campaign) -> (Vec<Column>, Vec<String>) {
     factors::columns(&campaign.cells.iter().map(named).collect::<Vec<_>>())
 }
 
-/// The columns that name the cells, with the cell of each row in `rows`.
+/// The identifying columns, with the values of the cell at each index in `rows`.
 fn names_at(campaign: &Campaign, rows: &[usize]) -> Vec<Column> {
     let at = |column: Column| Column { values: column.values.at(rows), ..column };
     names_of(campaign).0.into_iter().map(at).collect()
 }
 
-fn status(cell: &Cell) -> &'static str {
-    match cell.status {
-        Status::Pending => "pending",
-        Status::Done => "done",
-        Status::Failed => "failed",
-        Status::Spared => "spared",
-        Status::Damaged => "damaged",
-    }
+/// The beginning and end of intervals, in seconds.
+fn times<'r>(rows: impl Iterator<Item = &'r Row> + Clone) -> [Column; 2] {
+    let seconds = |name, doc, of: fn(&Row) -> u64| {
+        Column::real(name, "s", doc, rows.clone().map(|row| Some(of(row) as f64 / 1e9)))
+    };
+    [
+        seconds("start_s", "beginning of the interval since the measurement began", |it| it.start_ns),
+        seconds("end_s", "end of the interval", |it| it.end_ns),
+    ]
 }
 
-/// Verdict, level and its interval, for each cell.
+/// Verdict, level and confidence interval of each cell.
 fn verdicts(cells: &[Cell]) -> Vec<Column> {
     let estimate = |cell: &Cell| match &cell.verdict {
         Some(Verdict::Steady(estimate)) => Some(*estimate),
@@ -60,7 +62,7 @@ fn verdicts(cells: &[Cell]) -> Vec<Column> {
     vec![
         Column::text(
             "verdict",
-            "`steady`, or `no steady state`; nothing where nothing was judged",
+            "`steady`, or `no steady state`; null if nothing was judged",
             cells.iter().map(word),
         ),
         level("level", "settled level, in `unit`", |mean, _| mean),
@@ -71,13 +73,13 @@ fn verdicts(cells: &[Cell]) -> Vec<Column> {
     ]
 }
 
-/// What is predicted of cells that were spared, and how long the others took.
+/// The predicted levels of skipped cells, and the device time of measured cells.
 fn curves(cells: &[Cell]) -> Vec<Column> {
     let predicted = |name: &str, doc: &str, of: fn(Predicted) -> f64| {
         Column::real(name, "MiB/s", doc, cells.iter().map(|cell| cell.predicted.map(of)))
     };
     vec![
-        predicted("predicted", "level of a cell that was spared, from those of others", |it| it.level),
+        predicted("predicted", "level of a cell that was skipped, predicted from other cells", |it| it.level),
         predicted("predicted_low", "lower end of the interval that holds it with 95 %", |it| it.low),
         predicted("predicted_high", "upper end of the interval that holds it with 95 %", |it| it.high),
         Column::whole(
@@ -89,7 +91,7 @@ fn curves(cells: &[Cell]) -> Vec<Column> {
     ]
 }
 
-/// One row for each cell: what was planned, how it stands, what came of it.
+/// One row per cell: plan, status, result.
 pub fn cells(campaign: &Campaign) -> Frame {
     let cells = &campaign.cells;
     let (mut columns, factors) = names_of(campaign);
@@ -99,8 +101,8 @@ pub fn cells(campaign: &Campaign) -> Frame {
     columns.extend([
         Column::text(
             "status",
-            "`done`, `failed`, `pending`, or `spared`: not measured by choice",
-            cells.iter().map(|it| Some(status(it))),
+            "`done`, `failed`, `pending`, `damaged`, or `spared`: skipped, with a predicted level",
+            cells.iter().map(|it| Some(status_name(it.status))),
         ),
         Column::text("failure", "why it failed", cells.iter().map(|it| it.failure.as_deref())),
         bytes("data_bytes", "data under test", |it| Some(it.data.get())),
@@ -127,7 +129,7 @@ pub fn cells(campaign: &Campaign) -> Frame {
     ]);
     columns.extend(verdicts(cells));
     columns.extend(curves(cells));
-    // A factor says the same better.
+    // A factor replaces the column of the same name.
     let mut frame = Frame { columns };
     let mut seen: Vec<String> = Vec::new();
     frame.columns.retain(|column| {
@@ -138,13 +140,10 @@ pub fn cells(campaign: &Campaign) -> Frame {
     frame
 }
 
-/// One row for each cell: the answer, as a report gives it.
+/// One row per cell: the results shown in a report.
 pub fn steady(campaign: &Campaign) -> Frame {
     let cells = &campaign.cells;
-    let answers: Vec<Option<Answer<'_>>> = cells
-        .iter()
-        .map(|cell| (cell.status == Status::Done).then(|| Answer::of(cell, campaign.scale)))
-        .collect();
+    let answers = Answer::of_each(campaign);
     let real = |name: &str, unit: &'static str, doc: &str, of: &dyn Fn(&Answer<'_>) -> Option<f64>| {
         Column::real(name, unit, doc, answers.iter().map(|it| it.as_ref().and_then(of)))
     };
@@ -177,7 +176,7 @@ pub fn steady(campaign: &Campaign) -> Frame {
     Frame { columns }.without_absent(&["layer_amplification"])
 }
 
-/// One row for each interval of each cell.
+/// One row per interval.
 pub fn intervals(campaign: &Campaign) -> Frame {
     let all: Vec<(usize, &Cell, &Row)> = campaign
         .cells
@@ -187,12 +186,7 @@ pub fn intervals(campaign: &Campaign) -> Frame {
         .collect();
     let rows: Vec<usize> = all.iter().map(|(at, ..)| *at).collect();
     let mut columns = names_at(campaign, &rows);
-    let seconds = |name: &str, doc: &str, of: fn(&Row) -> u64| {
-        Column::real(name, "s", doc, all.iter().map(|(_, _, row)| Some(of(row) as f64 / 1e9)))
-    };
-    columns
-        .push(seconds("start_s", "beginning of the interval since the measurement began", |it| it.start_ns));
-    columns.push(seconds("end_s", "end of the interval", |it| it.end_ns));
+    columns.extend(times(all.iter().map(|(.., row)| *row)));
     let rate = |name: &str, unit, doc: &str, of: fn(&Row) -> f64| {
         let seen = all.iter().map(|(_, cell, row)| cell.device_seen().then(|| of(row)));
         Column::real(name, unit, doc, seen)
@@ -207,7 +201,7 @@ pub fn intervals(campaign: &Campaign) -> Frame {
     }));
     columns.push(rate("iops", "1/s", "operations per second", Row::iops));
     columns.push(rate("mib_per_s", "MiB/s", "read and written per second", Row::mib_per_s));
-    // For a database, these are of its device; null where nothing completed.
+    // For a database, these are latencies of its device; null if no request completed.
     columns.extend(latencies.into_iter().map(|column| {
         let done = |row: &Row| if column.name.starts_with("read") { row.reads } else { row.writes };
         numbers(column, all.iter().map(|(.., row)| (done(row) > 0).then_some(*row)))
@@ -224,7 +218,7 @@ pub fn intervals(campaign: &Campaign) -> Frame {
     Frame { columns }
 }
 
-/// A column of a list: the numbers of these records. Latencies are real numbers, as their means are.
+/// The values of a listed column for these records. Latencies are real numbers, like their means.
 fn numbers<'r, R: 'r>(column: &record::Column<R>, records: impl Iterator<Item = Option<&'r R>>) -> Column {
     let record::Column { name, unit, doc, .. } = *column;
     match column.value {
@@ -235,7 +229,7 @@ fn numbers<'r, R: 'r>(column: &record::Column<R>, records: impl Iterator<Item = 
     }
 }
 
-/// What a device had counted, a column for each counter.
+/// One column per device counter.
 fn counters(all: &[Option<Counters>]) -> Vec<Column> {
     let column = |it: &Counter| {
         let now = it.name == "free_blocks";
@@ -245,7 +239,7 @@ fn counters(all: &[Option<Counters>]) -> Vec<Column> {
     Counters::ALL.iter().map(column).collect()
 }
 
-/// One row for each interval and kind of transaction of databases.
+/// One row per interval and kind of transaction.
 pub fn transactions(campaign: &Campaign) -> Frame {
     let mut rows = Vec::new();
     let mut all = Vec::new();
@@ -258,11 +252,7 @@ pub fn transactions(campaign: &Campaign) -> Frame {
         }
     }
     let mut columns = names_at(campaign, &rows);
-    let real = |name: &str, doc: &str, of: fn(&Row) -> u64| {
-        Column::real(name, "s", doc, all.iter().map(|(row, ..)| Some(of(row) as f64 / 1e9)))
-    };
-    columns.push(real("start_s", "beginning of the interval since the measurement began", |it| it.start_ns));
-    columns.push(real("end_s", "end of the interval", |it| it.end_ns));
+    columns.extend(times(all.iter().map(|(row, ..)| *row)));
     columns.push(Column::text("kind", "the transaction", all.iter().map(|(_, kind, _)| Some(kind.name()))));
     columns.extend(lowtide_record::Done::COLUMNS.iter().map(|column| {
         let is_known = |done: &lowtide_record::Done| column.known == Known::Always || done.ended() > 0;
@@ -271,10 +261,10 @@ pub fn transactions(campaign: &Campaign) -> Frame {
     Frame { columns }
 }
 
-/// One row for each bucket that counted anything, of every histogram of a campaign of a store.
+/// One row per non-empty bucket of each latency histogram of a stored campaign.
 ///
 /// # Errors
-/// [`StoreError`] where the store cannot be read.
+/// [`StoreError`] if the store cannot be read.
 pub fn histograms(store: &Store, number: i64, campaign: &Campaign) -> Result<Frame, StoreError> {
     let (mut cells, mut starts, mut ops) = (Vec::new(), Vec::new(), Vec::new());
     let (mut lows, mut highs, mut counts) = (Vec::new(), Vec::new(), Vec::new());
@@ -314,7 +304,7 @@ pub fn histograms(store: &Store, number: i64, campaign: &Campaign) -> Result<Fra
     })
 }
 
-/// One row for each cell of a plan: what will be done. `group` counts from 0 in the order of [`Plan::groups`].
+/// One row per cell of a plan. `group` counts from 0 in the order of [`Plan::groups`].
 pub fn planned(plan: &Plan) -> Frame {
     let cells = &plan.cells;
     let named = cells.iter().map(|cell| Named {
@@ -356,14 +346,10 @@ mod tests {
         }
     }
 
-    fn is_sound(frame: &Frame) {
+    fn assert_sound(frame: &Frame) {
         let mut names: Vec<&str> = frame.columns.iter().map(|column| column.name.as_str()).collect();
-        assert!(
-            frame
-                .columns
-                .iter()
-                .all(|column| column.values.count() == frame.rows() && !column.doc.is_empty())
-        );
+        let mut columns = frame.columns.iter();
+        assert!(columns.all(|column| column.values.count() == frame.rows() && !column.doc.is_empty()));
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
     }
@@ -371,10 +357,8 @@ mod tests {
     #[test]
     fn every_table_of_every_sample_is_sound() {
         for campaign in [sample::intel(&[20, 100], 60), sample::quick(), sample::databases()] {
-            for table in [cells(&campaign), intervals(&campaign), steady(&campaign), transactions(&campaign)]
-            {
-                is_sound(&table);
-            }
+            let tables = [cells(&campaign), intervals(&campaign), steady(&campaign), transactions(&campaign)];
+            tables.iter().for_each(assert_sound);
             assert_eq!(cells(&campaign).rows(), campaign.cells.len());
             let rows: usize = campaign.cells.iter().map(|cell| cell.rows.len()).sum();
             assert_eq!(intervals(&campaign).rows(), rows);
@@ -382,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_there_with_its_interval_or_the_reason_why_not() {
+    fn a_cell_has_a_level_with_its_interval_or_a_reason() {
         let campaign = sample::quick();
         let frame = cells(&campaign);
         for (at, cell) in campaign.cells.iter().enumerate() {
@@ -402,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_takes_the_place_of_the_column_that_says_the_same() {
+    fn a_factor_replaces_the_column_of_the_same_name() {
         let frame = cells(&sample::quick());
         let threads: Vec<_> = frame.columns.iter().filter(|column| column.name == "threads").collect();
         assert_eq!(threads.len(), 1);
@@ -411,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_have_the_rates_of_their_rows_and_the_factors_of_their_cell() {
+    fn intervals_have_rates_of_their_rows_and_factors_of_their_cell() {
         let campaign = sample::intel(&[20, 100], 60);
         let frame = intervals(&campaign);
         let rows: Vec<&Row> = campaign.cells.iter().flat_map(|cell| cell.rows.iter()).collect();
@@ -421,7 +405,7 @@ mod tests {
         );
         let sizes = reals(&frame, "file_size");
         assert_eq!((sizes[0], sizes[119]), (Some((20u64 << 30) as f64), Some((100u64 << 30) as f64)));
-        // Nobody read, so there is no latency of reads.
+        // The load only writes, so there is no read latency.
         assert!(reals(&frame, "read_latency_ns_p99").iter().all(Option::is_none));
     }
 }

@@ -1,16 +1,17 @@
-//! The report as one HTML page: no network, no JavaScript, everything escaped.
+//! The report as one HTML page without network access and JavaScript.
 //!
-//! Verdict first, then tables, then figures, then what is needed to trust and repeat it. Figures are inline
-//! SVG and take their colours from the style sheet, so the page follows a dark screen and prints in grey.
+//! The verdict comes first, then tables, figures, environment and reproduction. Figures are inline SVG with colours from
+//! the style sheet, so the page follows a dark screen and prints in grey.
 
 use super::figure;
+use super::sweep::slug;
 use super::table::{Align, Table, Value};
-use super::{Figure, Part, Report};
+use super::{Figure, Report, Section};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The heading of tables that few people read.
+/// The heading of collapsed tables.
 const DETAILS: &str = "Details";
 
 /// From this many table rows on, the page opens with a table of contents.
@@ -18,15 +19,14 @@ const LONG: usize = 30;
 
 /// The page.
 pub(crate) fn page(report: &Report) -> String {
-    let parts = [
-        (Part::Rounds, "Rounds"),
-        (Part::Throughput, "Throughput"),
-        (Part::NewOrders, "New orders"),
-        (Part::Latency, "Latency"),
-        (Part::Wear, "Write amplification and wear"),
+    let mut sections = vec![
+        (Section::Rounds, "Rounds"),
+        (Section::Throughput, "Throughput"),
+        (Section::NewOrders, "New orders"),
+        (Section::Latency, "Latency"),
+        (Section::Wear, "Write amplification and wear"),
     ];
-    let shown: Vec<(Part, &str)> =
-        parts.into_iter().filter(|(part, _)| report.figures.iter().any(|f| f.part == *part)).collect();
+    sections.retain(|(section, _)| report.figures.iter().any(|f| f.section == *section));
     let rows: usize = report.tables.iter().map(|t| t.rows.len()).sum();
     html! {
         (DOCTYPE)
@@ -50,15 +50,17 @@ pub(crate) fn page(report: &Report) -> String {
                     section.verdict aria-label="Verdict" {
                         @for sentence in &report.verdict { p { (sentence) } }
                     }
-                    @if rows > LONG { (contents(report, &shown)) }
+                    @if rows > LONG { (contents(report, &sections)) }
                     @for table in &report.tables {
                         section id=(table.key) { h2 { (table.title) } (one_table(table)) }
                     }
                     (details(report))
-                    @for (part, heading) in &shown {
-                        section id=(anchor(heading)) {
+                    @for (section, heading) in &sections {
+                        section id=(slug(heading)) {
                             h2 { (heading) }
-                            @for figure in report.figures.iter().filter(|f| f.part == *part) { (one_figure(figure)) }
+                            @for figure in report.figures.iter().filter(|f| f.section == *section) {
+                                (one_figure(figure))
+                            }
                         }
                     }
                     (environment(report))
@@ -71,17 +73,13 @@ pub(crate) fn page(report: &Report) -> String {
     .into_string()
 }
 
-fn anchor(heading: &str) -> String {
-    super::sweep::slug(heading)
-}
-
-fn contents(report: &Report, parts: &[(Part, &str)]) -> Markup {
+fn contents(report: &Report, sections: &[(Section, &str)]) -> Markup {
     html! {
         nav aria-label="Contents" {
             ul {
                 @for table in &report.tables { li { a href={ "#" (table.key) } { (table.title) } } }
                 @if !report.details.is_empty() { li { a href="#details" { (DETAILS) } } }
-                @for (_, heading) in parts { li { a href={ "#" (anchor(heading)) } { (heading) } } }
+                @for (_, heading) in sections { li { a href={ "#" (slug(heading)) } { (heading) } } }
                 @if !report.environment.is_empty() { li { a href="#environment" { "Environment" } } }
                 li { a href="#reproduce" { "How to reproduce" } }
             }
@@ -110,7 +108,7 @@ fn one_table(table: &Table) -> Markup {
                         tr {
                             @for (((column, value), text), shade) in table.columns.iter().zip(row).zip(texts).zip(shades) {
                                 @let right = column.align == Align::Right;
-                                // Words where a number was expected are set apart.
+                                // The reason for a missing number has a style of its own.
                                 @let word = matches!(value, Value::Missing(_));
                                 @let short = !right && text.chars().count() <= 24;
                                 @let class = match (right, word) {
@@ -133,7 +131,7 @@ fn one_table(table: &Table) -> Markup {
     }
 }
 
-/// The tables that few people read, each folded.
+/// The detailed tables, each collapsed.
 fn details(report: &Report) -> Markup {
     html! {
         @if !report.details.is_empty() {

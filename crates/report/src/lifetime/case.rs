@@ -1,6 +1,6 @@
-//! One line of the answer: writes of one kind on one drive, from a model or from a cell of a campaign.
+//! One case: writes of one kind on one drive, from a model or from a cell of a campaign.
 //!
-//! Not here: the formula (`endurance`) and how it is shown (`show`).
+//! The formula is in `endurance`, the report in `show`.
 
 use super::endurance::{Endurance, Wear};
 use super::simulate::Simulated;
@@ -14,31 +14,31 @@ use lowtide_record::{Campaign, Cell, Status};
 pub struct Case {
     /// `random`, `sequential`, or the label of a cell.
     pub writes: String,
-    /// How fast they wear it.
+    /// The rate of wear.
     pub wear: Wear,
     /// Whether the level had settled.
     pub steady: bool,
-    /// What the drive takes of them, in MiB/s.
+    /// The rate at which the drive takes these writes, in MiB/s.
     pub mib_per_s: Option<f64>,
-    /// What can be worn out.
+    /// The endurance of the drive.
     pub endurance: Endurance,
-    /// What the host may address.
+    /// The capacity that the host can address.
     pub capacity: Bytes,
 }
 
-/// Why a lifetime cannot be told.
+/// The reason for an unknown lifetime.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum NoLifetime {
-    /// The device has no NAND of its own.
-    #[error("{device} is not one flash drive, so it has no erase cycles of its own")]
+    /// The device is not a single flash drive.
+    #[error("{device} is not a single flash drive, so it has no erase cycles of its own")]
     NotFlash {
-        /// Its name.
+        /// The device's name.
         device: String,
     },
-    /// Nobody said how many cycles it is rated for.
+    /// The rated cycles are unknown.
     #[error("the file of {device} has no `nand.pe-cycles`")]
     NoCycles {
-        /// Its name.
+        /// The device's name.
         device: String,
     },
     /// The campaign ran on files.
@@ -49,8 +49,8 @@ pub enum NoLifetime {
         /// The target.
         target: String,
     },
-    /// No cell wrote anything.
-    #[error("campaign {name} has no cell that is done and wrote")]
+    /// No completed cell wrote anything.
+    #[error("campaign {name} has no completed cell with writes")]
     NoWrites {
         /// The experiment.
         name: String,
@@ -58,17 +58,15 @@ pub enum NoLifetime {
 }
 
 impl NoLifetime {
-    /// What the user can do about it.
+    /// Advice for the user.
     pub fn advice(&self) -> &'static str {
         match self {
             NoLifetime::NotFlash { .. } => {
-                "name a flash drive, of an array one of its members; `lowtide devices` lists the models"
+                "name a flash drive, for an array one of its members; `lowtide devices` lists the models"
             }
-            NoLifetime::NoCycles { .. } => {
-                "say what it is rated for with `--cycles 3000` or `--cycles 5000..10000`"
-            }
+            NoLifetime::NoCycles { .. } => "add the rating: `--cycles 3000` or `--cycles 5000..10000`",
             NoLifetime::NoCounters { .. } => {
-                "ask the drive before and after instead: `lowtide lifetime --smart NOW.json --since BEFORE.json`"
+                "read the drive's counters before and after: `lowtide lifetime --smart NOW.json --since BEFORE.json`"
             }
             NoLifetime::NoWrites { .. } => {
                 "name a campaign with writes; `lowtide store show` lists campaigns"
@@ -78,10 +76,10 @@ impl NoLifetime {
 }
 
 impl Endurance {
-    /// Of a device, with other cycles than its file says where they are given.
+    /// The endurance of a device. `cycles` overrides the rating in its file.
     ///
     /// # Errors
-    /// [`NoLifetime`] where it has no NAND, or nobody says how many cycles.
+    /// [`NoLifetime`] if the device has no NAND or its rated cycles are unknown.
     pub fn of(device: &Device, cycles: Option<Cycles>) -> Result<Endurance, NoLifetime> {
         let name = || device.name.clone();
         let flash = device.spec.flash().ok_or_else(|| NoLifetime::NotFlash { device: name() })?;
@@ -92,7 +90,7 @@ impl Endurance {
 }
 
 impl Case {
-    /// What a model said.
+    /// The case of a simulation.
     pub fn simulated(simulated: &Simulated, endurance: Endurance, capacity: Bytes) -> Case {
         Case {
             writes: simulated.pattern.word().to_owned(),
@@ -104,11 +102,11 @@ impl Case {
         }
     }
 
-    /// The cells of a campaign that wrote, by their counters over the steady window or else the last quarter. Wear is
-    /// taken to be even: a cell is too short to tell.
+    /// A case for each cell of a campaign with writes, from its counters over the steady window or else the last quarter.
+    /// Wear is assumed to be even, because a cell is too short to measure its spread.
     ///
     /// # Errors
-    /// [`NoLifetime`] where nothing was counted, or a device has no rated cycles.
+    /// [`NoLifetime`] if no cell has counters, or a device has no rated cycles.
     pub fn measured(campaign: &Campaign, cycles: Option<Cycles>) -> Result<Vec<Case>, NoLifetime> {
         if !campaign.target.starts_with("device:") {
             return Err(NoLifetime::NoCounters {
@@ -136,7 +134,7 @@ impl Case {
     }
 }
 
-/// Write amplification and host writes in MiB/s of a cell, and whether it had settled.
+/// Write amplification of a cell, its host writes in MiB/s, and whether the cell had settled.
 fn written(cell: &Cell) -> Option<(f64, Option<f64>, bool)> {
     let (from, to, steady) = cell.window();
     let write_amplification = cell.write_amplification_between(from, to)?;
@@ -158,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_of_a_campaign_take_the_counters_of_their_window() {
+    fn cells_use_the_counters_of_their_window() {
         let campaign = campaign();
         let cases = Case::measured(&campaign, None).expect("a simulated campaign");
         let device = lowtide_files::device::parse(&campaign.devices[0]).expect("valid");

@@ -1,66 +1,69 @@
-//! The formula: from rated erase cycles to bytes the host may write, drive writes per day, and years.
+//! The formula from rated erase cycles to host bytes, drive writes per day, and years.
 //!
 //! ```text
 //!   TBW = raw NAND × cycles / (write amplification × wear levelling)
 //! ```
 //!
-//! The source (`published/lifetime.csv`: AnandTech 7947, page 3) has the capacity in place of the raw NAND. It is
-//! the NAND that wears, the spare part of it as much as the rest, so here it is raw. Not here: everything but wear
-//! by erasing: retention, temperature, read disturb, parts that fail early.
+//! The source (`published/lifetime.csv`: AnandTech 7947, page 3) uses the capacity instead of the raw NAND. The formula
+//! uses the raw NAND, because spare NAND wears like all other NAND.
+//!
+//! # Not modelled
+//!
+//! Retention, temperature, read disturb, early failures.
 
 use super::rate::YEAR_DAYS;
 use lowtide_core::Bytes;
 use lowtide_device::flash::spec::Cycles;
 
-/// What can be worn out.
+/// The endurance of a drive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Endurance {
     /// All NAND that holds data.
     pub raw: Bytes,
-    /// Cycles each block is rated for.
+    /// The rated cycles of each block.
     pub cycles: Cycles,
 }
 
-/// How fast host writes wear it.
+/// The rate at which host writes wear a drive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Wear {
     /// NAND bytes per host byte.
     pub write_amplification: f64,
-    /// Erases of the blocks that wear fastest over the mean; 1 where wear is even.
+    /// Erases of the fastest-wearing blocks divided by the mean; 1 for even wear.
     pub levelling: f64,
 }
 
-/// A number for the fewest and one for the most rated cycles.
+/// A range from the fewest to the most rated cycles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span {
-    /// At the fewest cycles.
+    /// The value at the fewest cycles.
     pub low: f64,
-    /// At the most.
+    /// The value at the most cycles.
     pub high: f64,
 }
 
 impl Span {
-    /// Both ends through the same function.
+    /// Applies `f` to both ends.
     pub fn map(self, f: impl Fn(f64) -> f64) -> Span {
         Span { low: f(self.low), high: f(self.high) }
     }
 }
 
 impl Endurance {
-    /// Bytes the host may write until the rated cycles are used ("TBW", in bytes).
+    /// Host bytes until the rated cycles are used up ("TBW", in bytes).
     pub fn host_bytes(&self, wear: Wear) -> Span {
         let cycles = Span { low: self.cycles.fewest().into(), high: self.cycles.most().into() };
         cycles.map(|cycles| self.raw.get() as f64 * cycles / (wear.write_amplification * wear.levelling))
     }
 }
 
-/// Years until `host_bytes` are written at so many a day.
+/// Years until `host_bytes` are written at `bytes_per_day`.
 pub fn years(host_bytes: f64, bytes_per_day: f64) -> f64 {
     host_bytes / bytes_per_day / YEAR_DAYS
 }
 
-/// Drive writes per day that use `host_bytes` up in `warranty_years` on a drive of that capacity (Lenovo, Intel
-/// P4500 product guide: TBW / (365 × years × capacity)).
+/// Drive writes per day that use up `host_bytes` in `warranty_years` (Lenovo, Intel P4500 product guide:
+/// TBW / (365 × years × capacity)).
 pub fn dwpd(host_bytes: f64, warranty_years: f64, capacity: Bytes) -> f64 {
     host_bytes / (YEAR_DAYS * warranty_years * capacity.get() as f64)
 }
@@ -91,7 +94,7 @@ mod tests {
     }
 
     /// Lenovo, Intel P4500 product guide: 1380 TB over 5 years on 1.0 TB are 756 GB a day and 0.75 drive writes, and
-    /// 1.3 over 3 years. The guide cuts digits off, it does not round: 0.756.
+    /// 1.3 over 3 years. The guide truncates 0.756.
     #[test]
     fn published_drive_writes_per_day() {
         let capacity = Bytes::new(1_000_000_000_000);
@@ -114,9 +117,9 @@ mod tests {
     }
 
     /// Tom's Hardware, "Fusion-io ioDrive Details": 48 years at 5 TB a day for 160 GB of SLC, 16 for 320 GB of MLC.
-    /// What that asks of cycles over write amplification is far above any rating: see `docs/models/lifetime.md`.
+    /// The implied cycles over write amplification are far above any rating: see `docs/models/lifetime.md`.
     #[test]
-    fn what_the_vendor_of_the_iodrive_implies() {
+    fn cycles_implied_by_the_vendor_of_the_iodrive() {
         let implied = |years: f64, capacity: f64| years * YEAR_DAYS * 5e12 / capacity;
         assert_eq!(implied(48.0, 160e9), 547_500.0);
         assert_eq!(implied(16.0, 320e9), 91_250.0);

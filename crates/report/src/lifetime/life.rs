@@ -1,4 +1,4 @@
-//! What a reading, or two, say of the years left.
+//! The remaining life of a drive, from one or two readings of its counters.
 //!
 //! ```text
 //!   used share u:     left = host bytes so far × (1 − u) / u     × WA so far / WA lately
@@ -6,18 +6,21 @@
 //!   years           = left / host bytes a day / 365
 //! ```
 //!
-//! Drives tell u in whole percent and not how they round, so it is taken to be off by up to one. Not here: when the
-//! drive was switched off: a day is 24 power-on hours, unless the user says what is written a day.
+//! Drives report u in whole percent with unknown rounding, so u is assumed to be off by at most one percent.
+//!
+//! # Not handled
+//!
+//! Times without power: a day is 24 power-on hours, unless the user gives the bytes written per day.
 
 use crate::lifetime::endurance::{Endurance, Span, years};
 use crate::lifetime::rate::WriteRate;
 use lowtide_core::Bytes;
 use lowtide_lab::smart::{Media, Reading};
 
-/// How far the share of the life that is used may be off, in percent.
+/// The largest error of the used share of the life, in percent.
 const ROUNDING: f64 = 1.0;
 
-/// A stretch of a drive's life.
+/// A period of a drive's life.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Period {
     /// `since new` or `between the readings`.
@@ -26,7 +29,7 @@ pub struct Period {
     pub hours: Option<f64>,
     /// Bytes the host wrote.
     pub host_bytes: Option<f64>,
-    /// Bytes the NAND took.
+    /// Bytes written to the NAND.
     pub nand_bytes: Option<f64>,
     /// NAND bytes per host byte.
     pub write_amplification: Option<f64>,
@@ -39,45 +42,45 @@ impl Period {
     }
 }
 
-/// What is left of a drive.
+/// The remaining life of a drive.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Life {
-    /// Since new, and between the readings where there are two.
+    /// The time since new, and the time between the readings if there are two.
     pub periods: Vec<Period>,
-    /// Host bytes a day from now on.
+    /// Host bytes per day from now on.
     pub bytes_per_day: Option<f64>,
-    /// Host bytes left; the higher end is infinite where no more than one percent is used.
+    /// Remaining host bytes. The upper end is infinite if at most one percent of the life is used.
     pub host_bytes_left: Option<Span>,
-    /// Years left.
+    /// Remaining years.
     pub years_left: Option<Span>,
-    /// What that rests on: `20 % of its life is used, the drive says`.
+    /// The basis of the result: `the drive reports 20 % of its life used`.
     pub basis: Option<String>,
 }
 
-/// Why two readings do not go together.
+/// The reason why two readings cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LifeError {
-    /// A counter is smaller than before.
-    #[error("{what} went back between the readings")]
-    WentBack {
-        /// Which.
+    /// A counter decreased.
+    #[error("{what} decreased between the readings")]
+    Decreased {
+        /// The counter.
         what: &'static str,
     },
-    /// They are of different drives.
-    #[error("the readings are of different drives: {now}, and {since} before")]
+    /// The readings are of different drives.
+    #[error("the readings are of different drives: {now}, but {since} before")]
     Models {
         /// The model now.
         now: String,
-        /// The model then.
+        /// The earlier model.
         since: String,
     },
 }
 
 impl Life {
-    /// What is left, going on as between `since` and `now` or else as ever, or at `rate`.
+    /// The remaining life at `rate`, or else at the rate between `since` and `now`, or else at the mean rate since new.
     ///
     /// # Errors
-    /// [`LifeError`] where the readings do not go together.
+    /// [`LifeError`] if the readings cannot be compared.
     pub fn new(
         now: &Reading,
         since: Option<&Reading>,
@@ -122,15 +125,15 @@ fn between(now: &Reading, since: &Reading) -> Result<Period, LifeError> {
         return Err(LifeError::Models { now: now.clone(), since: since.clone() });
     }
     let grown = |what, now: Option<f64>, since: Option<f64>| match now.zip(since) {
-        Some((now, since)) if now < since => Err(LifeError::WentBack { what }),
+        Some((now, since)) if now < since => Err(LifeError::Decreased { what }),
         pair => Ok(pair.map(|(now, since)| now - since)),
     };
     let media = |pick: fn(&Media) -> f64| (now.media.as_ref().map(pick), since.media.as_ref().map(pick));
     let (host, nand) = (media(|media| media.host), media(|media| media.nand));
     let hours = grown("the power-on time", now.power_on_hours, since.power_on_hours)?;
-    let host_bytes = grown("what the host wrote", now.host_bytes, since.host_bytes)?;
-    let host = grown("what the host wrote", host.0, host.1)?.filter(|host| *host > 0.0);
-    let nand = grown("what the NAND took", nand.0, nand.1)?;
+    let host_bytes = grown("the host bytes", now.host_bytes, since.host_bytes)?;
+    let host = grown("the host bytes", host.0, host.1)?.filter(|host| *host > 0.0);
+    let nand = grown("the NAND bytes", nand.0, nand.1)?;
     let write_amplification = nand.zip(host).map(|(nand, host)| nand / host);
     let nand_bytes = host_bytes.zip(write_amplification).map(|(host, ratio)| host * ratio);
     Ok(Period { name: "between the readings", hours, host_bytes, nand_bytes, write_amplification })
@@ -152,7 +155,7 @@ fn by_share(percent: f64, whole: &Period, last: &Period) -> Option<(Span, String
         used => host * (100.0 - used).max(0.0) / used * worse,
     };
     let span = Span { low: left(percent + ROUNDING), high: left(percent - ROUNDING) };
-    Some((span, format!("{percent} % of its life is used, the drive says")))
+    Some((span, format!("the drive reports {percent} % of its life used")))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How long a drive lasts at a write rate: from a model, from a campaign on one, or from a real drive's counters.
+//! The lifetime of a drive at a write rate: from a model, from a campaign, or from a real drive's counters.
 //!
 //! ```text
 //!   DeviceSpec ─► simulate ─┐
@@ -6,7 +6,7 @@
 //!   SMART ──────► smart ────┘                        (endurance)
 //! ```
 //!
-//! The equations and their sources are in `docs/models/lifetime.md`. Not here: everything but wear by erasing.
+//! The equations and their sources are in `docs/models/lifetime.md`. Only wear by erasing is modelled.
 
 mod case;
 mod endurance;

@@ -1,6 +1,6 @@
-//! How much is written: `40MiB/s`, `5TB/day` or `0.5DWPD`.
+//! Write rates: `40MiB/s`, `5TB/day` or `0.5DWPD`.
 //!
-//! Not here: how it is spread over the day; only the mean wears.
+//! The distribution over the day is irrelevant, because only the mean causes wear.
 
 use crate::number::significant;
 use lowtide_core::Bytes;
@@ -8,7 +8,7 @@ use lowtide_core::suggest::nearest;
 use std::fmt;
 use std::str::FromStr;
 
-/// Seconds of the times that a rate may be written per.
+/// The accepted time units, with their seconds.
 const PER: [(&str, f64); 11] = [
     ("s", 1.0),
     ("min", 60.0),
@@ -23,39 +23,39 @@ const PER: [(&str, f64); 11] = [
     ("a", YEAR_DAYS * DAY_S),
 ];
 
-/// Seconds of a day.
+/// Seconds per day.
 const DAY_S: f64 = 86_400.0;
 
-/// Days of a year, as the ratings in drive writes per day count them.
+/// Days per year in ratings of drive writes per day.
 pub const YEAR_DAYS: f64 = 365.0;
 
-/// What the host writes, on the mean.
+/// The mean rate of host writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum WriteRate {
     /// Bytes per day.
     BytesPerDay(f64),
-    /// Drive writes per day: the capacity so many times.
+    /// Drive writes per day, as a multiple of the capacity.
     Dwpd(f64),
 }
 
-/// A text that is no write rate.
+/// A text that is not a write rate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{value}` is not a write rate: {reason}")]
 pub struct RateError {
     /// The text as given.
     pub value: String,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 
 impl RateError {
-    /// What is accepted, in one line.
+    /// The accepted forms, in one line.
     pub const ACCEPTED: &str = "a size per s, min, h, day, week, month or year, such as `40MiB/s` or `5TB/day`; \
                                 or drive writes per day, such as `0.5DWPD`";
 }
 
 impl WriteRate {
-    /// Bytes per day on a drive of that capacity.
+    /// Bytes per day on a drive of this capacity.
     pub fn bytes_per_day(self, capacity: Bytes) -> f64 {
         match self {
             WriteRate::BytesPerDay(bytes) => bytes,
@@ -73,25 +73,23 @@ impl FromStr for WriteRate {
         let lower = trimmed.to_lowercase();
         let rate = if let Some(number) = lower.strip_suffix("dwpd") {
             let times = number.trim().parse::<f64>().ok().filter(|times| times.is_finite());
-            WriteRate::Dwpd(
-                times.ok_or_else(|| fail("`DWPD` follows a number, such as `0.5DWPD`".to_owned()))?,
-            )
+            WriteRate::Dwpd(times.ok_or_else(|| fail("`DWPD` needs a number, such as `0.5DWPD`".to_owned()))?)
         } else {
             let (size, time) = trimmed
                 .split_once('/')
-                .ok_or_else(|| fail("it has no `/` and a time, and no `DWPD`".to_owned()))?;
+                .ok_or_else(|| fail("it has neither `/` with a time nor `DWPD`".to_owned()))?;
             let size: Bytes = size.parse().map_err(|error| fail(format!("{error}")))?;
             let time = time.trim();
             let Some((_, seconds)) = PER.iter().find(|(name, _)| *name == time) else {
                 let near = nearest(time, PER.iter().map(|(name, _)| *name));
                 let hint = near.map(|near| format!("; did you mean `/{near}`?")).unwrap_or_default();
-                return Err(fail(format!("`{time}` is no time to write per{hint}")));
+                return Err(fail(format!("`{time}` is not a unit of time{hint}")));
             };
             WriteRate::BytesPerDay(size.get() as f64 * DAY_S / seconds)
         };
         match rate {
             WriteRate::BytesPerDay(n) | WriteRate::Dwpd(n) if n > 0.0 => Ok(rate),
-            _ => Err(fail("nothing is written, so nothing wears".to_owned())),
+            _ => Err(fail("nothing is written, so there is no wear".to_owned())),
         }
     }
 }
@@ -126,16 +124,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_is_told_with_the_nearest() {
+    fn invalid_rates_are_rejected_with_the_nearest_valid_one() {
         for (text, says) in [
-            ("40MiB", "no `/` and a time"),
+            ("40MiB", "neither `/` with a time"),
             ("40mib/s", "did you mean `40MiB`?"),
             ("40MiB/dayy", "did you mean `/day`?"),
             ("0B/s", "nothing is written"),
-            ("xDWPD", "follows a number"),
-            ("infDWPD", "follows a number"),
+            ("xDWPD", "needs a number"),
+            ("infDWPD", "needs a number"),
             ("-1DWPD", "nothing is written"),
-            ("", "no `/`"),
+            ("", "neither `/`"),
         ] {
             let error = text.parse::<WriteRate>().expect_err(text).to_string();
             assert!(error.contains(says), "{text}: {error}");

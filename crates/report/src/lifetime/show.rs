@@ -1,6 +1,4 @@
-//! The answer as a report: a sentence, a table, the formula with its numbers.
-//!
-//! Not here: how a report is printed; see `report`.
+//! The lifetime report: a sentence, a table, the formula with its numbers.
 
 use super::case::Case;
 use super::endurance::{Span, dwpd, years};
@@ -8,23 +6,23 @@ use super::life::{Life, Period};
 use super::rate::WriteRate;
 use super::words;
 use crate::number::significant;
-use crate::{Column, Digits, Report, Table, Value};
+use crate::{Column, Report, Table, Value};
 use lowtide_core::Bytes;
 use lowtide_lab::smart::Reading;
 
-/// What was asked.
+/// The options of a lifetime report.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Question {
-    /// What the host writes.
+    /// The rate of host writes.
     pub rate: WriteRate,
-    /// Over how many years drive writes per day are counted.
+    /// The number of years over which drive writes per day are counted.
     pub warranty_years: f64,
 }
 
 /// The lifetime of a model, or of the models of a campaign.
 ///
 /// # Panics
-/// Where there is no case.
+/// If `cases` is empty.
 pub fn of_cases(
     title: String,
     facts: Vec<(String, String)>,
@@ -36,43 +34,34 @@ pub fn of_cases(
     let mut verdict = vec![sentence(cases, question)];
     verdict.extend(too_fast(cases, question));
     verdict.extend(cases.iter().any(|case| !case.steady).then(|| {
-        "Some had not settled: their write amplification is that of the end, and may still change.".to_owned()
+        "Some levels had not settled: their write amplification is that of the end, and may still change."
+            .to_owned()
     }));
     verdict.extend(notes.iter().cloned());
     report(title, facts, verdict, table)
 }
 
-/// The lifetime of a real drive by its counters.
+/// The lifetime of a real drive, from its counters.
 pub fn of_life(now: &Reading, life: &Life, rate: Option<WriteRate>) -> Report {
     let mut verdict = vec![left(life, rate)];
     let last = &life.periods[life.periods.len() - 1];
     verdict.push(match last.write_amplification {
-        Some(ratio) => format!("Write amplification {}: {} {}.", last.name, significant(ratio), "NAND bytes per host byte"),
+        Some(ratio) => format!("Write amplification {}: {} NAND bytes per host byte.", last.name, significant(ratio)),
         None if now.media.is_some() => format!("The host wrote nothing {}.", last.name),
-        None => "The drive counts no NAND writes, or not under a name that lowtide knows: no write amplification. What \
-                 is left follows from the share of its life that it says is used."
+        None => "The drive has no counter of NAND writes that lowtide knows, so the write amplification is unknown. The \
+                 remaining life follows from the used share that the drive reports."
             .to_owned(),
     });
     verdict.extend(now.notes.iter().cloned());
     let mut facts = vec![("counters".to_owned(), now.sources.join(", "))];
-    facts.extend(life.basis.clone().map(|basis| ("rests on".to_owned(), basis)));
+    facts.extend(life.basis.clone().map(|basis| ("basis".to_owned(), basis)));
     let title = format!("Life of {}", now.model.as_deref().unwrap_or("a drive"));
     report(title, facts, verdict, periods(life))
 }
 
 fn report(title: String, facts: Vec<(String, String)>, verdict: Vec<String>, table: Table) -> Report {
-    Report {
-        title,
-        facts,
-        verdict,
-        tables: vec![table],
-        details: Vec::new(),
-        figures: Vec::new(),
-        environment: Vec::new(),
-        commands: Vec::new(),
-        sources: Vec::new(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    }
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Report { title, facts, verdict, tables: vec![table], version, ..Report::default() }
 }
 
 fn years_of(case: &Case, question: Question) -> Span {
@@ -112,16 +101,16 @@ fn sentence(cases: &[Case], question: Question) -> String {
     }
 }
 
-/// A rate that the drive cannot take wears it no faster than it can write.
+/// Reports a requested rate above the drive's own write rate.
 fn too_fast(cases: &[Case], question: Question) -> Option<String> {
     let wanted =
         |case: &Case| question.rate.bytes_per_day(case.capacity) / 86_400.0 / Bytes::mib(1).get() as f64;
     let slow = cases.iter().filter(|case| case.mib_per_s.is_some_and(|most| most < wanted(case)));
-    let slowest =
-        slow.min_by(|a, b| a.mib_per_s.partial_cmp(&b.mib_per_s).unwrap_or(std::cmp::Ordering::Equal))?;
-    let most = slowest.mib_per_s?;
+    let rated = slow.filter_map(|case| Some((case, case.mib_per_s?)));
+    let (slowest, most) = rated.min_by(|a, b| a.1.total_cmp(&b.1))?;
     Some(format!(
-        "The model takes only {} MiB/s ({}), less than the {} MiB/s asked for; at that it lasts longer by the same factor.",
+        "The model takes only {} MiB/s ({}), less than the requested {} MiB/s; at its own rate it lasts longer by the same \
+         factor.",
         significant(most),
         slowest.writes,
         significant(wanted(slowest)),
@@ -130,11 +119,10 @@ fn too_fast(cases: &[Case], question: Question) -> Option<String> {
 
 fn table(cases: &[Case], question: Question) -> Table {
     let range = cases.iter().any(|case| case.endurance.cycles.fewest() < case.endurance.cycles.most());
-    let each = |key: &str, name: &str, unit: &str| Column::number(key, name, unit).digits(Digits::Each);
     let mut columns = vec![
         Column::text("writes", "writes").naming(),
-        each("write_amplification", "write ampl.", ""),
-        each("wear_levelling", "wear levelling", ""),
+        Column::each("write_amplification", "write ampl.", ""),
+        Column::each("wear_levelling", "wear levelling", ""),
     ];
     let most = |column: Column| Column {
         key: column.key.clone() + "_most",
@@ -142,16 +130,16 @@ fn table(cases: &[Case], question: Question) -> Table {
         ..column
     };
     let mut ends = vec![
-        each("years", "life", "years"),
-        each("tbw_bytes", "TBW", "TB").scaled(1e-12),
-        each("dwpd", "DWPD", "1/day"),
+        Column::each("years", "life", "years"),
+        Column::each("tbw_bytes", "TBW", "TB").scaled(1e-12),
+        Column::each("dwpd", "DWPD", "1/day"),
     ];
     if range {
         ends = ends.into_iter().flat_map(|column| [column.clone(), most(column)]).collect();
     }
     columns.extend(ends);
-    columns.push(each("nand_bytes_per_day", "NAND", "GB/day").scaled(1e-9));
-    columns.push(each("level_mib_per_s", "drive takes", "MiB/s"));
+    columns.push(Column::each("nand_bytes_per_day", "NAND", "GB/day").scaled(1e-9));
+    columns.push(Column::each("level_mib_per_s", "drive takes", "MiB/s"));
     let unsettled = cases.iter().any(|case| !case.steady);
     columns.extend(unsettled.then(|| Column::text("settled", "settled")));
     let rows = cases.iter().map(|case| {
@@ -175,19 +163,14 @@ fn table(cases: &[Case], question: Question) -> Table {
     let first = &cases[0].endurance;
     let same = cases.iter().all(|case| case.endurance == *first);
     let numbers = |text: String| if same { format!(" ({text})") } else { String::new() };
-    Table {
-        key: "lifetime".to_owned(),
-        title: "Until the rated erase cycles are used".to_owned(),
-        note: format!(
-            "TBW = raw NAND{} × rated cycles{} ÷ (write amplification × wear levelling); life = TBW ÷ host writes a \
-             day ÷ 365; DWPD over {} years. Only wear by erasing: see docs/models/lifetime.md.",
-            numbers(first.raw.to_string()),
-            numbers(first.cycles.to_string()),
-            significant(question.warranty_years),
-        ),
-        rows: rows.collect(),
-        columns,
-    }
+    let note = format!(
+        "TBW = raw NAND{} × rated cycles{} ÷ (write amplification × wear levelling); life = TBW ÷ host writes per day \
+         ÷ 365; DWPD over {} years. Only wear by erasing is included: see docs/models/lifetime.md.",
+        numbers(first.raw.to_string()),
+        numbers(first.cycles.to_string()),
+        significant(question.warranty_years),
+    );
+    Table::new("lifetime", "Until the rated erase cycles are used", columns, rows.collect()).with_note(note)
 }
 
 fn left(life: &Life, rate: Option<WriteRate>) -> String {
@@ -205,20 +188,19 @@ fn left(life: &Life, rate: Option<WriteRate>) -> String {
         }
         (_, Some(years)) => format!("{} left at {pace}.", years_words(years)),
         (Some(bytes), None) => format!(
-            "At least {} of host writes left; how long that lasts is not known, for it tells no power-on time or \
-             nothing was written: say what is written with `--writes 40GB/day`.",
+            "At least {} of host writes left; the remaining time is unknown, because nothing was written or the drive \
+             reports no power-on time: add the rate with `--writes 40GB/day`.",
             words::decimal(bytes.low)
         ),
         (None, _) => {
-            "What is left is not known: the drive does not say what share of its life is used. Say what its \
-                      NAND is rated for with `--cycles 3000`; that needs a drive that counts NAND writes."
+            "The remaining life is unknown: the drive does not report the used share of its life. For a drive that \
+             counts NAND writes, add its rating with `--cycles 3000`."
                 .to_owned()
         }
     }
 }
 
 fn periods(life: &Life) -> Table {
-    let each = |key: &str, name: &str, unit: &str| Column::number(key, name, unit).digits(Digits::Each);
     let row = |period: &Period| {
         let last = std::ptr::eq(period, &life.periods[life.periods.len() - 1]);
         let end = |pick: fn(Span) -> f64| Value::number(life.years_left.filter(|_| last).map(pick));
@@ -236,26 +218,21 @@ fn periods(life: &Life) -> Table {
             end(|years| years.high),
         ]
     };
-    let table = Table {
-        key: "counters".to_owned(),
-        title: "What the drive counted".to_owned(),
-        note: "A day is 24 power-on hours. The share of life used is a whole number of percent; it is taken to be off by \
-               up to one."
-            .to_owned(),
-        columns: vec![
-            Column::text("period", "period").naming(),
-            each("power_on_hours", "on", "h"),
-            each("host_bytes", "host", "TB").scaled(1e-12),
-            each("nand_bytes", "NAND", "TB").scaled(1e-12),
-            each("write_amplification", "write ampl.", ""),
-            each("host_bytes_per_day", "host", "GB/day").scaled(1e-9),
-            each("nand_bytes_per_day", "NAND", "GB/day").scaled(1e-9),
-            each("years_left", "left", "years"),
-            each("years_left_most", "to", "years"),
-        ],
-        rows: life.periods.iter().map(row).collect(),
-    };
-    table.without_empty_columns()
+    let columns = vec![
+        Column::text("period", "period").naming(),
+        Column::each("power_on_hours", "on", "h"),
+        Column::each("host_bytes", "host", "TB").scaled(1e-12),
+        Column::each("nand_bytes", "NAND", "TB").scaled(1e-12),
+        Column::each("write_amplification", "write ampl.", ""),
+        Column::each("host_bytes_per_day", "host", "GB/day").scaled(1e-9),
+        Column::each("nand_bytes_per_day", "NAND", "GB/day").scaled(1e-9),
+        Column::each("years_left", "left", "years"),
+        Column::each("years_left_most", "to", "years"),
+    ];
+    let note = "A day is 24 power-on hours. The used share of the life is a whole number of percent and assumed to be off \
+                by at most one.";
+    let rows = life.periods.iter().map(row).collect();
+    Table::new("counters", "Counters of the drive", columns, rows).with_note(note).without_empty_columns()
 }
 
 #[cfg(test)]
@@ -279,10 +256,13 @@ mod tests {
         of_cases("Life of a drive".to_owned(), Vec::new(), cases, question, &[])
     }
 
+    fn both_patterns() -> [Case; 2] {
+        [case("random", 4.0, "5000..10000"), case("sequential", 1.0, "5000..10000")]
+    }
+
     #[test]
-    fn the_table_has_the_figures_of_the_formula() {
-        let report =
-            shown(&[case("random", 4.0, "5000..10000"), case("sequential", 1.0, "5000..10000")], "1TB/day");
+    fn the_table_follows_the_formula() {
+        let report = shown(&both_patterns(), "1TB/day");
         let row = &report.tables[0].records()[0];
         // 180 GiB × 5000 / 4 = 241.6 TB: 0.662 years at 1 TB a day, 0.827 drive writes a day over 5 years.
         let number = |key: &str| row[key].as_f64().expect("a number");
@@ -307,19 +287,20 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_drive_takes_is_told() {
+    fn a_rate_above_the_drives_own_is_reported() {
         let report = shown(&[case("random", 4.0, "3000")], "40MiB/s");
-        assert!(report.verdict[1].contains("only 20 MiB/s (random), less than the 40 MiB/s"), "{report:?}");
+        assert!(
+            report.verdict[1].contains("only 20 MiB/s (random), less than the requested 40"),
+            "{report:?}"
+        );
         let columns: Vec<_> = report.tables[0].columns.iter().map(|column| column.key.as_str()).collect();
         assert!(!columns.contains(&"years_most"), "{columns:?}");
         assert_eq!(shown(&[case("random", 4.0, "3000")], "1MiB/s").verdict.len(), 1);
     }
 
     #[test]
-    fn all_fits_a_terminal() {
-        let report =
-            shown(&[case("random", 4.0, "5000..10000"), case("sequential", 1.0, "5000..10000")], "40MiB/s");
-        let text = report.terminal(80);
+    fn the_report_fits_a_terminal() {
+        let text = shown(&both_patterns(), "40MiB/s").terminal(80);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }

@@ -1,8 +1,12 @@
-//! The write amplification of a model: filled, overwritten until it no longer changes, and its wear counted.
+//! The write amplification of a model, which is filled, and overwritten until the write amplification is steady.
 //!
-//! The drive is a smaller one of the same kind (`DeviceSpec::scaled` keeps the share of live data), because write
-//! amplification does not depend on size. Not here: pauses; it writes as fast as the model takes it, so nothing is
-//! cleaned while idle; and filesystems, TRIM, and data that is written more often than other data.
+//! The simulated drive is a smaller one of the same kind (`DeviceSpec::scaled` keeps the share of live data), because
+//! write amplification does not depend on size.
+//!
+//! # Not modelled
+//!
+//! Pauses (the drive writes without pause, so nothing is cleaned while idle), filesystems, TRIM, and data that is
+//! written more often than other data.
 
 use super::endurance::Wear;
 use lowtide_core::rng::{Rng, below};
@@ -11,32 +15,32 @@ use lowtide_device::{AnyDevice, DeviceSpec, SpecError};
 
 /// Bytes of a request while filling.
 const CHUNK: u64 = 1 << 20;
-/// A round is this share of the raw NAND, written by the host.
+/// The number of rounds in which the host writes the raw NAND once.
 const ROUNDS_PER_RAW: u64 = 2;
-/// Two rounds and the two before them may differ by this.
+/// The largest relative change of write amplification, from two rounds to the next two, that counts as steady.
 const TOLERANCE: f64 = 0.005;
-/// Fewest rounds.
+/// The fewest rounds.
 const LEAST_ROUNDS: usize = 6;
-/// Rounds after which a drive that still changes is taken as it is.
+/// The most rounds; a drive that is still changing is used as measured.
 const MOST_ROUNDS: usize = 40;
-/// Fewest requests that the data must hold.
+/// The fewest requests that the data must hold.
 const LEAST_REQUESTS: u64 = 1024;
-/// Standard deviations of the lasting spread of erases that are counted into wear levelling: one block in 740 of a
-/// normal spread wears faster.
+/// Standard deviations of the lasting spread of erases that are included in wear levelling: with a normal spread, one
+/// block in 740 wears faster.
 const SIGMAS: f64 = 3.0;
 
-/// What is written, and where.
+/// The conditions of the writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Conditions {
-    /// Data as a share of the capacity that is in use.
+    /// Data as a share of the used capacity.
     pub fill: f64,
     /// The share of the capacity that is never written.
     pub reserve: f64,
     /// Bytes of a request.
     pub block: Bytes,
-    /// How many times smaller a drive is simulated.
+    /// The factor by which the simulated drive is smaller.
     pub scale: u64,
-    /// Of every random choice.
+    /// The seed of all random choices.
     pub seed: Seed,
 }
 
@@ -45,7 +49,7 @@ pub struct Conditions {
 pub enum Pattern {
     /// Uniform over the data.
     Random,
-    /// From the first byte to the last, again and again.
+    /// From the first byte to the last, repeatedly.
     Sequential,
 }
 
@@ -59,18 +63,18 @@ impl Pattern {
     }
 }
 
-/// What the model does.
+/// The result of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Simulated {
-    /// What was written.
+    /// The order of the writes.
     pub pattern: Pattern,
-    /// Write amplification, and how unevenly it wears.
+    /// Write amplification and unevenness of wear.
     pub wear: Wear,
-    /// Whether the write amplification no longer changed at the end.
+    /// Whether the write amplification was steady at the end.
     pub steady: bool,
-    /// What the model takes of these writes, one at a time, in MiB/s.
+    /// The write rate of the model with one request at a time, in MiB/s.
     pub mib_per_s: f64,
-    /// Mean erases of a block so far.
+    /// Mean erases per block so far.
     pub erases_mean: f64,
     /// Erases of the block with the most so far.
     pub erases_most: u32,
@@ -78,21 +82,21 @@ pub struct Simulated {
     pub turnovers: f64,
 }
 
-/// Why a model cannot be worn.
+/// The reason why a model cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
-    /// The device has no NAND, or is more than one drive.
-    #[error("it is not one flash drive")]
+    /// The device has no NAND, or consists of several drives.
+    #[error("it is not a single flash drive")]
     NotFlash,
     /// The smaller drive is not valid.
     #[error("at 1/{scale} it is too small ({error})")]
     Spec {
         /// The scale.
         scale: u64,
-        /// What is wrong.
+        /// The reason.
         error: SpecError,
     },
-    /// There is next to no data.
+    /// There is too little data.
     #[error("{data} of data at 1/{scale} hold fewer than {LEAST_REQUESTS} requests of {block}")]
     LittleData {
         /// The data on the smaller drive.
@@ -102,12 +106,12 @@ pub enum SimulateError {
         /// Bytes of a request.
         block: Bytes,
     },
-    /// The request is no multiple of the device's logical block.
+    /// The request size is not a multiple of the device's logical block.
     #[error("{block} is not a multiple of the logical block of {logical}")]
     Block {
         /// Bytes of a request.
         block: Bytes,
-        /// Of the device.
+        /// The device's logical block.
         logical: Bytes,
     },
     /// The model refused a request.
@@ -118,7 +122,7 @@ pub enum SimulateError {
 /// Writes to a model until its write amplification is steady.
 ///
 /// # Errors
-/// [`SimulateError`] where the device has no NAND, or these conditions leave nothing to simulate.
+/// [`SimulateError`] if the device has no NAND or the conditions leave nothing to simulate.
 pub fn simulate(
     spec: &DeviceSpec,
     conditions: &Conditions,
@@ -172,7 +176,7 @@ pub fn simulate(
     })
 }
 
-/// A load on one drive.
+/// The load on one drive.
 struct Load {
     now: VirtualTime,
     block: Bytes,
@@ -212,7 +216,7 @@ impl Load {
     }
 }
 
-/// Where the drive stands between two rounds.
+/// The state of the drive between two rounds.
 struct Mark {
     at: VirtualTime,
     counters: lowtide_core::Counters,
@@ -240,17 +244,17 @@ fn no_longer_changes(rounds: &[Mark]) -> bool {
     (now / before - 1.0).abs() < TOLERANCE
 }
 
-/// How much faster than the mean the fastest blocks wear in the long run.
+/// The wear of the fastest-wearing blocks in the long run, divided by the mean.
 ///
-/// Counts of a few erases scatter, and after thousands the scatter is next to nothing beside the mean. What lasts is
-/// what two stretches of time have in common: the covariance of a block's erases in the first and in the second is
-/// the variance of its lasting rate. One that chance alone may give (two standard errors) counts as none. The largest
-/// count over the mean, which has the scatter in it, is an upper bound.
+/// Counts of a few erases scatter, and after thousands of erases this scatter is negligible. The lasting spread is what
+/// two periods have in common: the covariance of a block's erases in both periods is the variance of its lasting rate.
+/// A covariance of up to two standard errors may be chance and counts as zero. The largest count divided by the mean
+/// includes the scatter, so it is an upper bound.
 fn levelling(from: &Mark, middle: &Mark, to: &Mark) -> f64 {
-    let stretch = |a: &Mark, b: &Mark| -> Vec<f64> {
+    let period = |a: &Mark, b: &Mark| -> Vec<f64> {
         b.erases.iter().zip(&a.erases).map(|(b, a)| f64::from(b - a)).collect()
     };
-    let (first, second) = (stretch(from, middle), stretch(middle, to));
+    let (first, second) = (period(from, middle), period(middle, to));
     let count = first.len() as f64;
     let means = [&first, &second].map(|erases| erases.iter().sum::<f64>() / count);
     if means.iter().any(|mean| *mean <= 0.0) {
@@ -263,7 +267,7 @@ fn levelling(from: &Mark, middle: &Mark, to: &Mark) -> f64 {
     if covariance <= 2.0 * (variance / count).sqrt() {
         return 1.0;
     }
-    // Where the spread is not normal, some blocks being left out for good, no block wears faster than the most erased.
+    // If the spread is not normal because some blocks are never erased, the most erased block is the bound.
     let most = first.iter().zip(&second).map(|(a, b)| a + b).fold(0.0, f64::max);
     (1.0 + SIGMAS * covariance.sqrt()).min(most / (means[0] + means[1]))
 }
@@ -285,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn sequential_writes_wear_less_and_a_reserve_helps() {
+    fn sequential_writes_and_a_reserve_reduce_wear() {
         let full = Conditions { fill: 1.0, ..conditions() };
         let of = |conditions, pattern| simulate(&intel(), &conditions, pattern).expect("it runs");
         let random = of(full, Pattern::Random);
@@ -296,22 +300,22 @@ mod tests {
         assert!(random.steady && reserved.steady && sequential.steady);
         assert!(random.wear.write_amplification > 1.3 * reserved.wear.write_amplification);
         assert!(reserved.wear.write_amplification > sequential.wear.write_amplification);
-        // Above 1 in order, too: the policy takes the best of eight blocks, and with little spare NAND often none of
-        // the eight is empty.
+        // Sequential writes also exceed 1: the policy takes the best of eight blocks, and with little spare NAND often
+        // none of them is empty.
         assert!((1.0..2.0).contains(&sequential.wear.write_amplification));
         assert!(random.mib_per_s < reserved.mib_per_s && reserved.mib_per_s < sequential.mib_per_s);
-        // What is never written is the same whether it is called reserve or the rest of the fill.
+        // Unwritten capacity has the same effect as reserve and as missing fill.
         assert_eq!(reserved, filled);
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_answer() {
+    fn the_same_seed_gives_the_same_result() {
         let once = simulate(&intel(), &conditions(), Pattern::Random).expect("it runs");
         assert_eq!(once, simulate(&intel(), &conditions(), Pattern::Random).expect("it runs"));
     }
 
     #[test]
-    fn what_leaves_nothing_to_simulate_is_told() {
+    fn conditions_that_leave_nothing_to_simulate_are_rejected() {
         let error =
             |conditions| simulate(&intel(), &conditions, Pattern::Random).expect_err("refused").to_string();
         let little = error(Conditions { fill: 0.0001, ..conditions() });
@@ -323,11 +327,11 @@ mod tests {
     }
 
     #[test]
-    fn a_lasting_spread_counts_and_chance_does_not() {
+    fn lasting_spread_counts_and_chance_does_not() {
         let mark = |erases: Vec<u32>| Mark { at: VirtualTime::START, counters: Default::default(), erases };
         let from = mark(vec![0; 4]);
         assert_eq!(levelling(&from, &mark(vec![5; 4]), &mark(vec![10; 4])), 1.0);
-        // Uneven at first, the other way round afterwards.
+        // Uneven at first, and the other way round later.
         assert_eq!(levelling(&from, &mark(vec![4, 6, 4, 6]), &mark(vec![10; 4])), 1.0);
         // Half of the blocks wear a fifth faster than the mean, half a fifth slower.
         let uneven = levelling(&from, &mark(vec![4, 6, 4, 6]), &mark(vec![8, 12, 8, 12]));

@@ -1,11 +1,9 @@
-//! Numbers of the answer in words: decimal sizes, and the two ends of a range.
-//!
-//! Not here: machine formats, which carry every digit.
+//! Lifetimes as text: decimal sizes, and the two ends of a range.
 
 use super::endurance::Span;
 use crate::number::significant;
 
-/// A number of bytes in the decimal unit that fits, as ratings are given: `1.38 PB`, `756 GB`.
+/// A number of bytes in the decimal unit that fits, as in ratings: `1.38 PB`, `756 GB`.
 pub fn decimal(bytes: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     let (mut value, mut unit) = (bytes, 0);
@@ -16,18 +14,18 @@ pub fn decimal(bytes: f64) -> String {
     format!("{} {}", significant(value), units[unit])
 }
 
-/// Both ends of a range; one where they are the same in print.
+/// Both ends of a range; a single number if both ends look the same.
 pub fn span(span: Span, word: impl Fn(f64) -> String) -> String {
     let (low, high) = (word(span.low), word(span.high));
     match low.rsplit_once(' ').zip(high.rsplit_once(' ')) {
         _ if low == high => low,
-        // The unit once: `5.2–10.4 PB`.
+        // A shared unit appears once: `5.2–10.4 PB`.
         Some(((number, unit), (_, other))) if unit == other => format!("{number}–{high}"),
         _ => format!("{low}–{high}"),
     }
 }
 
-/// Years, or that they are more than anyone can foresee.
+/// Years; `over 1000` beyond any useful prediction.
 pub fn years(years: f64) -> String {
     if years > 1000.0 { "over 1000".to_owned() } else { significant(years) }
 }

@@ -1,9 +1,9 @@
-//! A table as CSV: stable keys in the first line, numbers unrounded, empty values empty.
+//! A table as CSV: stable keys in the first line, numbers unrounded.
 
 use crate::table::Table;
 use serde_json::Value as Json;
 
-/// The table as CSV with a header.
+/// The table as CSV, with a header line.
 pub(crate) fn text(table: &Table) -> String {
     let keys = table.record_keys();
     let mut writer = ::csv::Writer::from_writer(Vec::new());

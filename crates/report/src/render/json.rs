@@ -1,4 +1,4 @@
-//! The report as one JSON object; keys carry their unit and do not change between versions.
+//! The report as one JSON object. Keys include the unit and do not change between versions.
 //!
 //! ```text
 //! { "title", "version", "facts": {…}, "verdict": ["…"], "tables": { "cells": { "title", "note", "rows": [ {…} ] } },
@@ -8,7 +8,7 @@
 use crate::Report;
 use serde_json::{Map, Value as Json, json};
 
-/// The object, pretty-printed, ending in a line break.
+/// The report as a pretty-printed JSON object with a final newline.
 pub(crate) fn text(report: &Report) -> String {
     let tables: Map<String, Json> = report
         .tables

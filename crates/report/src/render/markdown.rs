@@ -1,11 +1,11 @@
-//! The report as GitHub-flavoured Markdown. Not here: figures; `report --figures` writes those beside it.
+//! The report as GitHub-flavoured Markdown, without figures. `report --figures` writes figures as files.
 
 use crate::Report;
 use crate::table::{Align, Table};
 use lowtide_files::table::escape;
 use std::fmt::Write;
 
-/// The report.
+/// The report as Markdown.
 pub(crate) fn text(report: &Report) -> String {
     let mut out = format!("# {}\n\n", escape(&report.title));
     for (i, sentence) in report.verdict.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Renderers of a report as text, one file per format. HTML has its own place ([`super::html`]).
+//! Renderers of a report as text, one file per format. HTML is in [`super::html`].
 
 pub(crate) mod csv;
 pub(crate) mod json;

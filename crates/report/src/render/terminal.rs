@@ -1,19 +1,19 @@
 //! The report as text for a terminal of a given width, without colour codes.
 //!
-//! A table that is too wide becomes several with the naming columns repeated; numbers are never wrapped.
-//! Not here: figures, environment and the texts to reproduce; the HTML page has them.
+//! A table that is too wide is split into several, each with the columns that identify the rows. Numbers are never
+//! wrapped. Figures, environment and sources are left to the HTML page.
 
 use crate::Report;
 use crate::table::{Align, Table};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, presets};
 
-/// Columns of words are wrapped at the first of these widths with which the table needs no splitting, or else
-/// at the first. Wide columns take what the others leave.
+/// Text columns are wrapped at the first of these widths that avoids splitting the table, or else at the first width.
+/// Wide columns take the remaining width.
 const TEXT_WIDTHS: [usize; 3] = [28, 20, 14];
-/// Headings are wrapped at this width, or at that of their numbers where these are wider.
+/// Headings are wrapped at this width, or at the width of their values if that is larger.
 const WIDEST_HEADING: usize = 11;
 
-/// The report.
+/// The report as text of at least 40 columns.
 pub(crate) fn text(report: &Report, width: usize) -> String {
     let width = width.max(40);
     let mut blocks = vec![wrap(&clean(&report.title), width).join("\n")];
@@ -27,19 +27,19 @@ pub(crate) fn text(report: &Report, width: usize) -> String {
     last.extend(report.commands.iter().filter(|c| !c.is_empty()).map(|c| format!("$ {}", clean(c))));
     blocks.push(last.join("\n"));
     blocks.retain(|block| !block.is_empty());
-    // Lines are broken now; spaces that did not break need not be special any more.
+    // After line breaking, no-break spaces can become ordinary spaces.
     blocks.join("\n\n").replace(['\u{a0}', '\u{202f}'], " ") + "\n"
 }
 
-/// Names from files must not steer the terminal.
+/// Replaces control characters, so that names from files cannot control the terminal.
 fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn one_table(table: &Table, width: usize) -> String {
-    let whole = |columns: &Vec<Prepared>| columns.iter().map(|c| c.width + 2).sum::<usize>() <= width;
+    let fits = |columns: &Vec<Prepared>| columns.iter().map(|c| c.width + 2).sum::<usize>() <= width;
     let mut choices = TEXT_WIDTHS.iter().map(|text| prepare(table, *text, width));
-    let columns = choices.find(whole).unwrap_or_else(|| prepare(table, TEXT_WIDTHS[0], width));
+    let columns = choices.find(fits).unwrap_or_else(|| prepare(table, TEXT_WIDTHS[0], width));
     let naming: Vec<usize> = (0..columns.len()).filter(|c| table.columns[*c].names_row).collect();
     let taken = |parts: &[usize]| parts.iter().map(|c| columns[*c].width + 2).sum::<usize>();
     let mut parts: Vec<Vec<usize>> = Vec::new();
@@ -60,7 +60,7 @@ fn one_table(table: &Table, width: usize) -> String {
     out.join("\n")
 }
 
-/// A column with its texts wrapped.
+/// A column with wrapped texts.
 struct Prepared {
     heading: Vec<String>,
     cells: Vec<String>,
@@ -71,16 +71,11 @@ fn prepare(table: &Table, text_width: usize, width: usize) -> Vec<Prepared> {
     let formatted = table.formatted();
     let prepare_one = |c: usize, text_width: usize| {
         let column = &table.columns[c];
-        let cells: Vec<Vec<String>> = formatted
-            .iter()
-            .map(|row| {
-                if column.align == Align::Left {
-                    wrap(&clean(&row[c]), text_width)
-                } else {
-                    vec![clean(&row[c])]
-                }
-            })
-            .collect();
+        let lines = |row: &Vec<String>| match column.align {
+            Align::Left => wrap(&clean(&row[c]), text_width),
+            Align::Right => vec![clean(&row[c])],
+        };
+        let cells: Vec<Vec<String>> = formatted.iter().map(lines).collect();
         let widest = cells.iter().flatten().map(|line| length(line)).max().unwrap_or(0);
         let mut heading = wrap(&clean(&column.name), WIDEST_HEADING.max(widest));
         heading.extend((!column.unit.is_empty()).then(|| clean(&column.unit)));
@@ -104,7 +99,7 @@ fn draw(table: &Table, columns: &[Prepared], part: &[usize]) -> String {
     let mut out = comfy_table::Table::new();
     out.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     out.set_header(part.iter().map(|c| {
-        // Headings stand on the line.
+        // Headings are aligned at the bottom.
         let lines = &columns[*c].heading;
         let padded = [vec![String::new(); tall - lines.len()], lines.clone()].concat();
         Cell::new(padded.join("\n")).set_alignment(align(c))
@@ -120,7 +115,7 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Breaks at spaces, and after `-`, `/` or `,` inside longer words; cuts what still does not fit.
+/// Breaks lines at spaces, and longer words after `-`, `/`, `,` or `:`; any other word that does not fit is cut.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let text = text.replace(" %", "\u{a0}%");

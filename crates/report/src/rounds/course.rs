@@ -1,8 +1,10 @@
-//! The rounds of a step on one device, as the report shows them: points, values, and the window that is steady.
+//! The rounds of a step on one device: points, values, and the steady window.
 //!
-//! Found again from the experiment as it was stored and from the cells that were measured. Not here: tables and
-//! figures.
+//! A course is reconstructed from the stored experiment and the measured cells. Tables and figures are in the modules of
+//! these names.
 
+use crate::find::mean;
+use crate::group::distinct;
 use lowtide_lab::experiment::{Level, Of, Resolved, Step, Track, is_at};
 use lowtide_lab::rounds::{steady_after, value};
 use lowtide_record::analysis::{Snia, Window};
@@ -14,16 +16,16 @@ pub(crate) struct Course<'c> {
     pub step: &'c Step,
     pub track: &'c Track,
     pub points: Vec<Point<'c>>,
-    /// Rounds of which every tracked point was measured.
+    /// The number of complete rounds: those with a measurement of every tracked point.
     pub rounds: usize,
-    /// The rounds that the answer rests on, from 0: the steady window, or else the last rounds.
+    /// The rounds of the result, from 0: the steady window, or else the last rounds.
     pub window: Range<usize>,
-    /// Whether that window is steady.
+    /// Whether `window` is steady.
     pub steady: bool,
     first_ns: u64,
 }
 
-/// One combination of levels, with its cell of each round.
+/// One combination of levels with its cell in each round.
 #[derive(Clone)]
 pub(crate) struct Point<'c> {
     pub levels: Vec<Level>,
@@ -35,23 +37,23 @@ impl<'c> Course<'c> {
     /// The courses of a campaign, in the order of the steps.
     pub fn all(experiment: &'c Resolved, campaign: &'c Campaign) -> Vec<Course<'c>> {
         let tracked = experiment.steps.iter().filter_map(|step| Some((step, step.repeat.track.as_ref()?)));
-        tracked
-            .flat_map(|(step, track)| {
-                let points = points(step, track, campaign);
-                devices(&points).into_iter().map(move |device| {
-                    let own = points.iter().filter(|point| device_of(&point.levels) == device.as_deref());
-                    Course::of(step, track, own.cloned().collect(), campaign.scale)
-                })
+        let courses = |(step, track): (&'c Step, &'c Track)| {
+            let points = points(step, track, campaign);
+            let devices = distinct(points.iter().map(|point| device_of(&point.levels).map(str::to_owned)));
+            devices.into_iter().map(move |device| {
+                let own = points.iter().filter(|point| device_of(&point.levels) == device.as_deref());
+                Course::of(step, track, own.cloned().collect(), campaign.scale)
             })
-            .collect()
+        };
+        tracked.flat_map(courses).collect()
     }
 
     fn of(step: &'c Step, track: &'c Track, points: Vec<Point<'c>>, scale: u64) -> Self {
         let first_ns = track.first.map_or(u64::MAX, |first| (first.get() / scale.max(1)).max(1));
         let mut course = Course { step, track, points, rounds: 0, window: 0..0, steady: false, first_ns };
         let values: Vec<Vec<Option<f64>>> = course.tracked().map(|point| course.values(point)).collect();
-        let whole = |values: &Vec<Option<f64>>| values.iter().take_while(|value| value.is_some()).count();
-        course.rounds = values.iter().map(whole).min().unwrap_or(0);
+        let complete = |values: &Vec<Option<f64>>| values.iter().take_while(|value| value.is_some()).count();
+        course.rounds = values.iter().map(complete).min().unwrap_or(0);
         let rule = Snia::default();
         let ended = steady_after(&rule, &values).map(|end| end as usize);
         course.steady = ended.is_some();
@@ -60,7 +62,7 @@ impl<'c> Course<'c> {
         course
     }
 
-    /// The points that are tracked.
+    /// The tracked points.
     pub fn tracked(&self) -> impl Iterator<Item = &Point<'c>> {
         self.points.iter().filter(|point| point.tracked)
     }
@@ -71,7 +73,7 @@ impl<'c> Course<'c> {
         point.cells.iter().map(of).collect()
     }
 
-    /// What the rule sees of a tracked point in the window; `None` where that is not whole.
+    /// The rule's statistics of a tracked point over the window; `None` for an incomplete window.
     pub fn seen(&self, point: &Point<'c>) -> Option<Window> {
         let rule = Snia::default();
         let values: Option<Vec<f64>> = self.values(point).get(self.window.clone())?.iter().copied().collect();
@@ -83,25 +85,25 @@ impl<'c> Course<'c> {
         point.cells.get(self.window.clone()).unwrap_or_default().iter().flatten().copied()
     }
 
-    /// The mean over the rounds of the window of a quantity of a point, over all of each cell.
+    /// The mean of a quantity over the cells of a point in the window.
     pub fn mean(&self, point: &Point<'c>, of: Of) -> Option<f64> {
-        let values: Vec<f64> = self.cells(point).filter_map(|cell| value(of, &cell.rows, u64::MAX)).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        let values = self.cells(point).filter_map(|cell| value(of, &cell.rows, u64::MAX));
+        mean(&values.collect::<Vec<f64>>())
     }
 
-    /// The longest request of a point in the window, in nanoseconds.
+    /// The latency of the slowest request of a point in the window, in nanoseconds.
     pub fn longest_ns(&self, point: &Point<'c>) -> Option<f64> {
         let rows = self.cells(point).flat_map(|cell| cell.rows.iter());
         rows.map(|row| row.read.max_ns.max(row.write.max_ns)).max().map(|ns| ns as f64)
     }
 
-    /// The device, where several are compared.
+    /// The device, if the experiment varies it.
     pub fn device(&self) -> Option<&str> {
         device_of(&self.points.first()?.levels)
     }
 }
 
-/// The points of a step with the cells that were measured.
+/// The points of a step with their measured cells.
 fn points<'c>(step: &'c Step, track: &Track, campaign: &'c Campaign) -> Vec<Point<'c>> {
     let of_step = |cell: &&Cell| cell.step == step.name && cell.status == Status::Done;
     let cells: Vec<&Cell> = campaign.cells.iter().filter(of_step).collect();
@@ -125,15 +127,4 @@ fn device_of(levels: &[Level]) -> Option<&str> {
         Level::Device(name) => Some(name.as_str()),
         _ => None,
     })
-}
-
-fn devices(points: &[Point<'_>]) -> Vec<Option<String>> {
-    let mut devices: Vec<Option<String>> = Vec::new();
-    for point in points {
-        let device = device_of(&point.levels).map(str::to_owned);
-        if !devices.contains(&device) {
-            devices.push(device);
-        }
-    }
-    devices
 }

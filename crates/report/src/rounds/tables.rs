@@ -1,9 +1,8 @@
-//! The tables of rounds: the test flow, the measurement window, and the matrices over it.
-//!
-//! Not here: figures.
+//! The tables of rounds: test flow, measurement windows, and result matrices.
 
 use super::course::{Course, Point};
-use super::words::{self, Shown};
+use super::words::{self, DisplayUnit};
+use crate::group::{distinct, grouped};
 use crate::number::{percent, size};
 use crate::sweep::slug;
 use crate::table::{Align, Column, Digits, Table, Value};
@@ -12,10 +11,10 @@ use lowtide_lab::experiment::{FactorName, Level, Load, Of, Pattern, Purge, Resol
 use lowtide_record::Campaign;
 use lowtide_record::analysis::Snia;
 
-/// Steps beside each other up to this many; more become rows.
+/// Up to this many steps are columns; more steps are summarised in one column.
 const MOST_BESIDE: usize = 3;
 
-/// How the test was done, in the terms of the specification.
+/// The test procedure, in the terms of the specification.
 pub(crate) fn flow(experiment: &Resolved, campaign: &Campaign) -> Table {
     let steps = &experiment.steps;
     let facts: Vec<Vec<(&str, String)>> =
@@ -42,18 +41,12 @@ pub(crate) fn flow(experiment: &Resolved, campaign: &Campaign) -> Table {
         };
         rows.push(std::iter::once(Value::text(*what)).chain(shown).collect());
     }
-    Table { key: "flow".to_owned(), title: "Test flow".to_owned(), note: String::new(), columns, rows }
+    Table::new("flow", "Test flow", columns, rows)
 }
 
-/// The values of many steps in one: `secure-erase (saturation); none (other steps)`.
+/// The values of many steps as one text: `secure-erase (saturation); none (other steps)`.
 fn together(names: &[&str], values: &[&str]) -> Value {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (name, value) in names.iter().zip(values) {
-        match groups.iter_mut().find(|(known, _)| known == value) {
-            Some((_, steps)) => steps.push(name),
-            None => groups.push((value, vec![name])),
-        }
-    }
+    let groups = grouped(values.iter().copied().zip(names.iter().copied()));
     if let [(value, _)] = groups.as_slice() {
         return Value::text(*value);
     }
@@ -68,7 +61,7 @@ fn together(names: &[&str], values: &[&str]) -> Value {
     Value::text(parts.collect::<Vec<_>>().join("; "))
 }
 
-/// What holds in a step, by name; the same names for every step, with no value where there is nothing to say.
+/// The settings of a step by name. Every step has the same names; settings without a meaning are empty.
 fn facts(experiment: &Resolved, campaign: &Campaign, step: &Step) -> Vec<(&'static str, String)> {
     let first = step.points().next().unwrap_or_default();
     let settings = experiment.settings(step, &first);
@@ -80,7 +73,7 @@ fn facts(experiment: &Resolved, campaign: &Campaign, step: &Step) -> Vec<(&'stat
     let simulated = !campaign.devices.is_empty() || campaign.target.starts_with("block:");
     let purge = match step.purge_before {
         Purge::None => "none".to_owned(),
-        purge if !simulated => format!("{purge}, which files do not have: not done"),
+        purge if !simulated => format!("{purge}, not available for files: not done"),
         purge => purge.to_string(),
     };
     let precondition = step
@@ -114,7 +107,7 @@ fn facts(experiment: &Resolved, campaign: &Campaign, step: &Step) -> Vec<(&'stat
         let part = track.first.map(|first| format!(", first {first} of each")).unwrap_or_default();
         let cells = track.cells.label();
         let at = if cells == "every cell" { String::new() } else { format!(" at {cells}") };
-        format!("{}{at}{part}", Shown::of(track.of, 0.0).name)
+        format!("{}{at}{part}", DisplayUnit::of(track.of, 0.0).name)
     });
     vec![
         ("purge", purge),
@@ -133,14 +126,14 @@ fn facts(experiment: &Resolved, campaign: &Campaign, step: &Step) -> Vec<(&'stat
     ]
 }
 
-/// The size of a request, or each of several with its share.
+/// The request size, or each of several sizes with its share.
 fn blocks(load: &Load) -> String {
     let Some(blocks) = &load.blocks else { return load.block.to_string() };
     let named = blocks.iter().map(|block| format!("{} {}", block.size, percent(block.share)));
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Where random requests go, if not everywhere alike.
+/// The distribution of random requests, unless it is uniform.
 fn addresses(load: &Load) -> String {
     let zones = match &load.distribution {
         Distribution::Uniform => return String::new(),
@@ -161,7 +154,7 @@ fn addresses(load: &Load) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// The measurement window of a course: every tracked point with its rounds and what the rule makes of them.
+/// The measurement window of a course: every tracked point with its rounds and the rule's statistics.
 pub(crate) fn window(course: &Course<'_>, number: usize, several: bool) -> Option<Table> {
     let rule = Snia::default();
     let shown = words::shown(course);
@@ -195,68 +188,45 @@ pub(crate) fn window(course: &Course<'_>, number: usize, several: bool) -> Optio
         row.extend([seen.slope, seen.rise.abs(), rule.slope * seen.average].map(Value::Number));
         rows.push(row);
     }
-    let kind = if course.steady {
-        "Steady-state measurement window"
-    } else {
-        "The last rounds, which are not steady"
-    };
+    let kind =
+        if course.steady { "Steady-state measurement window" } else { "Last rounds, which are not steady" };
     let name = words::course(course, several);
-    Some(Table {
-        key: if several { format!("window_{number}") } else { "window".to_owned() },
-        title: if name.is_empty() { kind.to_owned() } else { format!("{kind}: {name}") },
-        note: "Steady: over five rounds the values span at most 20 % of their average, and the least-squares line \
-               through them changes by at most 10 % of it."
-            .to_owned(),
-        columns,
-        rows,
-    })
-    .filter(|table| !table.rows.is_empty())
+    let key = if several { format!("window_{number}") } else { "window".to_owned() };
+    let title = if name.is_empty() { kind.to_owned() } else { format!("{kind}: {name}") };
+    let note = "Steady: over five rounds the values span at most 20 % of their average, and the least-squares line \
+                through them changes by at most 10 % of it.";
+    (!rows.is_empty()).then(|| Table::new(key, title, columns, rows).with_note(note))
 }
 
-/// A number for each point, over the window of its course: rows by the last factor, columns by the others.
+/// A number for each point over the window of its course: rows by the last factor, columns by the first.
 pub(crate) struct Matrix<'m, 'c> {
     pub courses: &'m [&'m Course<'c>],
-    /// The factors that take several values over all courses, in sweep order.
+    /// The factors with several values over all courses, in sweep order.
     pub factors: Vec<FactorName>,
 }
 
 impl<'m, 'c> Matrix<'m, 'c> {
-    /// The matrix of courses with more than one point; `None` where there are fewer than two factors.
+    /// The matrix of courses with more than one point; `None` unless two factors vary.
     pub fn of(courses: &'m [&'m Course<'c>]) -> Option<Self> {
-        let mut levels: Vec<(FactorName, Vec<String>)> = Vec::new();
-        for level in courses.iter().flat_map(|course| &course.points).flat_map(|point| &point.levels) {
-            let known = match levels.iter().position(|(name, _)| *name == level.factor()) {
-                Some(known) => known,
-                None => {
-                    levels.push((level.factor(), Vec::new()));
-                    levels.len() - 1
-                }
-            };
-            if !levels[known].1.contains(&level.to_string()) {
-                levels[known].1.push(level.to_string());
-            }
-        }
-        let several =
-            levels.into_iter().filter(|(name, values)| values.len() > 1 && *name != FactorName::Device);
+        let points = courses.iter().flat_map(|course| &course.points);
+        let levels = points.flat_map(|point| &point.levels).map(|level| (level.factor(), level.to_string()));
+        let varies = |(name, values): &(FactorName, Vec<String>)| {
+            *name != FactorName::Device && distinct(values).len() > 1
+        };
+        let several = grouped(levels).into_iter().filter(varies);
         let factors: Vec<FactorName> = several.map(|(name, _)| name).collect();
         (factors.len() == 2).then_some(Matrix { courses, factors })
     }
 
-    /// The names of the columns, then of the rows, in the order of the sweep.
+    /// The names of the columns and of the rows, in sweep order.
     pub fn headings(&self) -> [Vec<String>; 2] {
         [0, 1].map(|place| {
-            let mut names: Vec<String> = Vec::new();
-            for point in self.courses.iter().flat_map(|course| &course.points) {
-                let name = words::point(point, &self.factors[place..=place]);
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-            names
+            let points = self.courses.iter().flat_map(|course| &course.points);
+            distinct(points.map(|point| words::point(point, &self.factors[place..=place])))
         })
     }
 
-    /// The point of a column and a row, with its course.
+    /// The point in a column and a row, with its course.
     pub fn find(&self, column: &str, row: &str) -> Option<(&'m Course<'c>, &'m Point<'c>)> {
         let is = |point: &Point<'_>, place: usize, name: &str| {
             words::point(point, &self.factors[place..=place]) == name
@@ -272,7 +242,7 @@ impl<'m, 'c> Matrix<'m, 'c> {
         &self,
         key: &str,
         title: &str,
-        shown: Shown,
+        shown: DisplayUnit,
         value: impl Fn(&Course<'c>, &Point<'c>) -> Option<f64>,
     ) -> Table {
         let [across, down] = self.headings();
@@ -281,7 +251,7 @@ impl<'m, 'c> Matrix<'m, 'c> {
             vec![Column { align: Align::Right, ..Column::text(&slug(&corner), &corner).naming() }];
         columns.extend(across.iter().map(|name| {
             let key = format!("{}_{}", shown.key, slug(name));
-            Column::number(&key, name, shown.unit).scaled(shown.scale).digits(Digits::Each).shaded()
+            Column::each(&key, name, shown.unit).scaled(shown.scale).shaded()
         }));
         let rows = down
             .iter()
@@ -292,16 +262,15 @@ impl<'m, 'c> Matrix<'m, 'c> {
                 std::iter::once(Value::text(row)).chain(across.iter().map(cell)).collect()
             })
             .collect();
-        let steady = self.courses.iter().all(|course| course.steady);
-        let note = if steady {
-            "The mean over the rounds of the measurement window; the stronger the colour, the larger, by powers of ten."
-        } else {
-            "The mean over the last rounds, of which not all were steady; the stronger the colour, the larger, by powers of ten."
+        let rounds = match self.courses.iter().all(|course| course.steady) {
+            true => "the rounds of the measurement window",
+            false => "the last rounds, not all of which were steady",
         };
-        Table { key: key.to_owned(), title: title.to_owned(), note: note.to_owned(), columns, rows }
+        let note = format!("The mean over {rounds}; the stronger the colour, the larger, by powers of ten.");
+        Table::new(key, title, columns, rows).with_note(note)
     }
 
-    /// The tables that the tracked quantity asks for.
+    /// The tables of the tracked quantity.
     pub fn tables(&self) -> Vec<Table> {
         let of = self.courses[0].track.of;
         let most = |value: &dyn Fn(&Course<'c>, &Point<'c>) -> Option<f64>| {
@@ -310,7 +279,7 @@ impl<'m, 'c> Matrix<'m, 'c> {
             values.flatten().fold(0.0, f64::max)
         };
         let mean = |course: &Course<'c>, point: &Point<'c>| course.mean(point, of);
-        let shown = Shown::of(of, most(&mean));
+        let shown = DisplayUnit::of(of, most(&mean));
         let title = match of {
             Of::Throughput => "Throughput",
             Of::Iops => "IOPS",
@@ -320,7 +289,7 @@ impl<'m, 'c> Matrix<'m, 'c> {
         let mut tables = vec![self.table("matrix", title, shown, mean)];
         if of == Of::MeanLatency {
             let longest = |course: &Course<'c>, point: &Point<'c>| course.longest_ns(point);
-            let shown = Shown::latency("maximum latency", "latency_ns_max", most(&longest));
+            let shown = DisplayUnit::latency("maximum latency", "latency_ns_max", most(&longest));
             let table = self.table("matrix_maximum", "Maximum latency", shown, longest);
             tables.push(Table { note: table.note.replace("The mean", "The longest request"), ..table });
         }

@@ -1,10 +1,11 @@
-//! Steps with one load each, one after the other: what happens over all of their time, and a row for each.
+//! Steps with one load each, in succession: a timeline over all of them, and a table row for each.
 //!
-//! Times are those under load: pauses between bursts are left out, and what a scaled campaign divided is multiplied
-//! back. Not here: steps that run several points in turn.
+//! Times are times under load, without pauses between bursts, and are scaled back. Steps with several points are not
+//! part of a timeline.
 
-use super::words::Shown;
-use crate::figure::{Axis, Draw, Figure, Look, Mark, Panel, Part, Point, Scale, Series};
+use super::words::DisplayUnit;
+use crate::figure::{Axis, Draw, Figure, Mark, Panel, Point, Section, Series};
+use crate::find::mean;
 use crate::number::{significant, span};
 use crate::table::{Column, Digits, Table, Value};
 use lowtide_core::{Bytes, Nanos};
@@ -13,12 +14,12 @@ use lowtide_lab::rounds::value;
 use lowtide_record::{Campaign, Cell, Row, Status};
 
 const MOST_POINTS: usize = 600;
-/// Phases that the verdict speaks of one by one.
+/// Up to this many steps get a sentence each.
 const MOST_SENTENCES: usize = 3;
-/// About how many letters fit over the width of a panel.
+/// The approximate number of letters across a panel.
 const LETTERS: f64 = 100.0;
 
-/// What is said of steps that follow one another.
+/// The verdict, tables and figures of steps in succession.
 #[derive(Default)]
 pub(crate) struct Timelines {
     pub verdict: Vec<String>,
@@ -26,26 +27,22 @@ pub(crate) struct Timelines {
     pub figures: Vec<Figure>,
 }
 
-/// One step, with the rows of all its cells.
+/// One step with the rows of all its cells.
 struct Phase<'c> {
     step: &'c Step,
     /// Pattern and block.
     load: (Pattern, Bytes),
     pause: Option<Nanos>,
     rows: Vec<&'c Row>,
-    /// Bytes written before, and the capacity of the device.
+    /// Bytes written before the step, and the capacity of the device.
     written_before: Option<Bytes>,
     capacity: Bytes,
 }
 
-/// The timeline of a campaign on one device; nothing where no step has a single load, or where there are several devices.
+/// The timeline of a campaign on one device; empty unless a step has a single load.
 pub(crate) fn of(experiment: &Resolved, campaign: &Campaign) -> Timelines {
-    let phases: Vec<Phase<'_>> = experiment
-        .steps
-        .iter()
-        .filter(|step| step.points().take(2).count() == 1)
-        .filter_map(|step| phase(experiment, step, campaign))
-        .collect();
+    let single = experiment.steps.iter().filter(|step| step.points().take(2).count() == 1);
+    let phases: Vec<Phase<'_>> = single.filter_map(|step| phase(experiment, step, campaign)).collect();
     if phases.is_empty() {
         return Timelines::default();
     }
@@ -90,7 +87,7 @@ impl Phase<'_> {
         self.rows.iter().map(|row| row.seconds()).sum::<f64>() * scale / 3600.0
     }
 
-    /// A quantity over the rows from `from` on, so many of them.
+    /// A quantity over `count` rows from `from` on.
     fn value(&self, of: Of, from: usize, count: usize) -> Option<f64> {
         let rows: Vec<Row> = self.rows.iter().skip(from).take(count).map(|row| (*row).clone()).collect();
         value(of, &rows, u64::MAX)
@@ -100,7 +97,7 @@ impl Phase<'_> {
         self.value(of, 0, usize::MAX)
     }
 
-    /// The first and the last interval.
+    /// The values of the first and the last interval.
     fn ends(&self, of: Of) -> Option<(f64, f64)> {
         Some((self.value(of, 0, 1)?, self.value(of, self.rows.len().checked_sub(1)?, 1)?))
     }
@@ -110,24 +107,24 @@ impl Phase<'_> {
     }
 }
 
-/// What pauses bring, from the shortest to the longest; `None` where there are none.
+/// The gain from pauses, of the first and the last load with pauses; `None` without pauses.
 fn recovery(phases: &[Phase<'_>], of: Of) -> Option<String> {
     let paused: Vec<(Nanos, f64)> =
         phases.iter().filter_map(|phase| Some((phase.pause?, phase.mean(of)?))).collect();
     let (first, last) = (paused.first()?, paused.last()?);
-    // Loads without pauses that come between them say what the device does by then; where there are none, the last one
-    // before the pauses.
+    // Loads without pauses in between give the reference level; if there are none, the last load before the pauses
+    // does.
     let since = phases.iter().skip_while(|phase| phase.pause.is_none());
     let between: Vec<f64> =
         since.filter(|phase| phase.pause.is_none()).filter_map(|phase| phase.mean(of)).collect();
-    let before = match between.len() {
-        0 => phases.iter().take_while(|phase| phase.pause.is_none()).last()?.ends(of)?.1,
-        several => between.iter().sum::<f64>() / several as f64,
+    let before = match mean(&between) {
+        Some(mean) => mean,
+        None => phases.iter().take_while(|phase| phase.pause.is_none()).last()?.ends(of)?.1,
     };
-    let shown = Shown::of(of, 0.0);
+    let shown = DisplayUnit::of(of, 0.0);
     let times = |value: f64| significant(value / before);
     Some(format!(
-        "Without pauses the device did {} on average; with pauses of {} it had {} times as much, with pauses of {} {} times.",
+        "Without pauses the device did {} on average; with pauses of {} it did {} times as much, with pauses of {} {} times.",
         shown.text(before),
         first.0,
         times(first.1),
@@ -136,7 +133,7 @@ fn recovery(phases: &[Phase<'_>], of: Of) -> Option<String> {
     ))
 }
 
-/// How long a load that comes a second time takes to be as fast as it was; `None` where none does.
+/// The time until a repeated load regains its former level; `None` if no load is repeated.
 fn back(phases: &[Phase<'_>], of: Of, scale: f64) -> Option<String> {
     const NEAR: f64 = 0.9;
     if phases.iter().any(|phase| phase.pause.is_some()) {
@@ -148,26 +145,23 @@ fn back(phases: &[Phase<'_>], of: Of, scale: f64) -> Option<String> {
     })?;
     let first = phases[..number].iter().find(|earlier| same(earlier, again))?;
     let former = first.value(of, first.rows.len() / 4 * 3, usize::MAX)?;
-    let shown = Shown::of(of, 0.0);
+    let shown = DisplayUnit::of(of, 0.0).text(former);
     let reached =
         (0..again.rows.len()).find(|row| again.value(of, *row, 1).is_some_and(|v| v >= NEAR * former));
+    let within = format!("within 10\u{a0}% of its former {shown}");
     let name = again.name();
     Some(match reached {
-        Some(0) => format!("{name}: at once within 10\u{a0}% of its former {}.", shown.text(former)),
+        Some(0) => format!("{name}: at once {within}."),
         Some(row) => {
             let ns: f64 = again.rows[..row].iter().map(|row| (row.end_ns - row.start_ns) as f64).sum();
-            format!(
-                "{name}: within 10\u{a0}% of its former {} after {}.",
-                shown.text(former),
-                span(ns * scale)
-            )
+            format!("{name}: {within} after {}.", span(ns * scale))
         }
-        None => format!("{name}: never within 10\u{a0}% of its former {}.", shown.text(former)),
+        None => format!("{name}: never {within}."),
     })
 }
 
 fn sentence(phase: &Phase<'_>, of: Of) -> Option<String> {
-    let shown = Shown::of(of, 0.0);
+    let shown = DisplayUnit::of(of, 0.0);
     let (mean, (first, last)) = (phase.mean(of)?, phase.ends(of)?);
     Some(format!(
         "{}: {} on average, {} at first and {} at the end.",
@@ -179,12 +173,9 @@ fn sentence(phase: &Phase<'_>, of: Of) -> Option<String> {
 }
 
 fn table(phases: &[Phase<'_>], scale: f64) -> Table {
-    let (mean_most, longest) = (
-        phases.iter().filter_map(|phase| phase.mean(Of::MeanLatency)).fold(0.0, f64::max),
-        phases.iter().map(Phase::longest_ns).fold(0.0, f64::max),
-    );
-    let latency = Shown::latency("mean latency", "latency_ns_mean", mean_most);
-    let maximum = Shown::latency("maximum", "latency_ns_max", longest);
+    let mean_most = phases.iter().filter_map(|phase| phase.mean(Of::MeanLatency)).fold(0.0, f64::max);
+    let longest = phases.iter().map(Phase::longest_ns).fold(0.0, f64::max);
+    let each = |it: DisplayUnit| Column::each(it.key, it.name, it.unit).scaled(it.scale);
     let whole = |key: &str, name: &str| Column::number(key, name, "1/s").digits(Digits::Fixed(0));
     let columns = vec![
         Column::text("step", "step").naming(),
@@ -193,8 +184,8 @@ fn table(phases: &[Phase<'_>], scale: f64) -> Table {
         whole("iops_first", "first interval"),
         whole("iops_last", "last interval"),
         Column::number("mib_per_s", "throughput", "MiB/s"),
-        Column::number(latency.key, latency.name, latency.unit).scaled(latency.scale).digits(Digits::Each),
-        Column::number(maximum.key, maximum.name, maximum.unit).scaled(maximum.scale).digits(Digits::Each),
+        each(DisplayUnit::latency("mean latency", "latency_ns_mean", mean_most)),
+        each(DisplayUnit::latency("maximum", "latency_ns_max", longest)),
     ];
     let row = |phase: &Phase<'_>| {
         let ends = phase.ends(Of::Iops);
@@ -209,16 +200,11 @@ fn table(phases: &[Phase<'_>], scale: f64) -> Table {
             Value::Number(phase.longest_ns()),
         ]
     };
-    Table {
-        key: "phases".to_owned(),
-        title: "Step by step".to_owned(),
-        note: "Over all rounds of a step. Pauses between bursts do not count as time under load.".to_owned(),
-        columns,
-        rows: phases.iter().map(row).collect(),
-    }
+    let note = "Over all rounds of a step. Pauses between bursts do not count as time under load.";
+    Table::new("phases", "Step by step", columns, phases.iter().map(row).collect()).with_note(note)
 }
 
-/// Rows of all phases with the hour at which each ends, in runs of about as many as fit a figure.
+/// The rows of all phases in runs, one per point of a figure, each with the hour of its middle.
 fn runs<'p>(phases: &'p [Phase<'_>], scale: f64) -> Vec<(f64, Vec<Row>, &'p Phase<'p>)> {
     let count: usize = phases.iter().map(|phase| phase.rows.len()).sum();
     let step = count.div_ceil(MOST_POINTS).max(1);
@@ -235,7 +221,7 @@ fn runs<'p>(phases: &'p [Phase<'_>], scale: f64) -> Vec<(f64, Vec<Row>, &'p Phas
     runs
 }
 
-/// Where the phases begin, with their names where there is room for them, and every second one shaded.
+/// The names of the phases where they fit, and a shade for every second phase.
 fn boundaries(phases: &[Phase<'_>], scale: f64) -> (Vec<Mark>, Vec<(f64, f64)>) {
     let all: f64 = phases.iter().map(|phase| phase.hours(scale)).sum();
     let (mut x, mut marks, mut bands) = (0.0, Vec::new(), Vec::new());
@@ -253,34 +239,26 @@ fn boundaries(phases: &[Phase<'_>], scale: f64) -> (Vec<Mark>, Vec<(f64, f64)>) 
 }
 
 fn over_time(phases: &[Phase<'_>], of: Of, scale: f64) -> Figure {
-    let shown = Shown::of(of, 0.0);
+    let shown = DisplayUnit::of(of, 0.0);
     let points = runs(phases, scale)
         .into_iter()
         .filter_map(|(hour, rows, _)| Some(Point::new(hour, value(of, &rows, u64::MAX)?)))
         .collect();
-    let (marks, bands) = boundaries(phases, scale);
-    let word = if of == Of::Iops { shown.name } else { shown.unit };
-    let mut caption = "Every interval, in the order in which they were measured.".to_owned();
-    if phases.len() > 1 {
-        caption.push_str(" Shades tell the steps apart.");
-    }
-    Figure {
-        name: "timeline".to_owned(),
-        title: format!("{} over time", if of == Of::Iops { "IOPS" } else { "Throughput" }),
-        caption,
-        part: Part::Throughput,
-        panels: vec![Panel {
-            x: hours(),
-            y: Axis { label: word.to_owned(), ..Axis::default() },
-            series: vec![line("", 0, points)],
-            marks,
-            bands,
-            ..Panel::default()
-        }],
-    }
+    let shades = if phases.len() > 1 { " Shades separate the steps." } else { "" };
+    let (title, unit) =
+        if of == Of::Iops { ("IOPS over time", shown.name) } else { ("Throughput over time", shown.unit) };
+    let panel = panel(phases, scale, Axis::linear(unit), vec![Series::new("", 0, Draw::Line, points)]);
+    let caption = format!("Every interval, in the order of measurement.{shades}");
+    Figure::new("timeline", title, Section::Throughput, caption, vec![panel])
 }
 
-/// The same against what was written since the purge, for a device that was purged and then only written.
+/// A panel over the time under load, with the boundaries of the phases.
+fn panel(phases: &[Phase<'_>], scale: f64, y: Axis, series: Vec<Series>) -> Panel {
+    let (marks, bands) = boundaries(phases, scale);
+    Panel { marks, bands, ..Panel::new(Axis::linear("time under load (h)"), y, series) }
+}
+
+/// The timeline over bytes written since the purge, for a device that was only written after it.
 fn over_writes(phases: &[Phase<'_>], of: Of) -> Option<Figure> {
     let [phase] = phases else { return None };
     let before = phase.written_before.filter(|_| phase.step.purge_before != Purge::None)?;
@@ -292,18 +270,14 @@ fn over_writes(phases: &[Phase<'_>], of: Of) -> Option<Figure> {
         points.push(Point::new(written / capacity, value(of, &rows, u64::MAX)?));
     }
     let written: u64 = phase.rows.iter().map(|row| row.write_bytes).sum();
-    (written > 0).then(|| Figure {
-        name: "timeline-by-writes".to_owned(),
-        title: "IOPS by what was written".to_owned(),
-        caption: "The same against host writes since the purge, as multiples of the user capacity."
-            .to_owned(),
-        part: Part::Throughput,
-        panels: vec![Panel {
-            x: Axis { label: "written (× user capacity)".to_owned(), ..Axis::default() },
-            y: Axis { label: Shown::of(of, 0.0).name.to_owned(), ..Axis::default() },
-            series: vec![line("", 0, points)],
-            ..Panel::default()
-        }],
+    let x = Axis::linear("written (× user capacity)");
+    let series = vec![Series::new("", 0, Draw::Line, points)];
+    let panel = Panel::new(x, Axis::linear(DisplayUnit::of(of, 0.0).name), series);
+    let caption =
+        "The same intervals against host writes since the purge, in multiples of the user capacity.";
+    (written > 0).then(|| {
+        let (name, title) = ("timeline-by-writes", "IOPS by host writes");
+        Figure::new(name, title, Section::Throughput, caption, vec![panel])
     })
 }
 
@@ -314,28 +288,9 @@ fn latency(phases: &[Phase<'_>], scale: f64) -> Figure {
         let most = rows.iter().map(|row| row.read.max_ns.max(row.write.max_ns)).max().unwrap_or(0);
         longest.extend((most > 0).then(|| Point::new(hour, most as f64)));
     }
-    let (marks, bands) = boundaries(phases, scale);
-    Figure {
-        name: "latency-timeline".to_owned(),
-        title: "Latency over time".to_owned(),
-        caption: "The mean and the longest request of every interval; the vertical axis has powers of ten."
-            .to_owned(),
-        part: Part::Latency,
-        panels: vec![Panel {
-            x: hours(),
-            y: Axis { label: "latency".to_owned(), scale: Scale::LogTime, at_least: 0.0 },
-            series: vec![line("mean", 0, means), line("longest", 1, longest)],
-            marks,
-            bands,
-            ..Panel::default()
-        }],
-    }
-}
-
-fn hours() -> Axis {
-    Axis { label: "time under load (h)".to_owned(), ..Axis::default() }
-}
-
-fn line(label: &str, look: usize, points: Vec<Point>) -> Series {
-    Series { label: label.to_owned(), look: Look::Numbered(look), draw: Draw::Line, points }
+    let series =
+        vec![Series::new("mean", 0, Draw::Line, means), Series::new("longest", 1, Draw::Line, longest)];
+    let panel = panel(phases, scale, Axis::latency(), series);
+    let caption = "The mean and the longest request of every interval; the vertical axis has powers of ten.";
+    Figure::new("latency-timeline", "Latency over time", Section::Latency, caption, vec![panel])
 }

@@ -1,39 +1,37 @@
-//! What rounds are called for people: quantities with their units, points by the levels that tell them apart.
-//!
-//! Not here: numbers.
+//! Names and units of rounds for people: quantities with their units, points by their varying levels.
 
 use super::course::{Course, Point};
 use crate::number;
 use lowtide_lab::experiment::{FactorName, Level, Of};
 
-/// A quantity as tables and figures show it.
+/// The name, unit and scale of a displayed quantity.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shown {
+pub(crate) struct DisplayUnit {
     /// `IOPS`.
     pub name: &'static str,
     /// `1/s`.
     pub unit: &'static str,
-    /// The key of its column.
+    /// The key of the quantity's column.
     pub key: &'static str,
-    /// A value is multiplied by this to be shown in `unit`.
+    /// The factor from a value to `unit`.
     pub scale: f64,
 }
 
-impl Shown {
-    /// How values of up to `most` are shown.
-    pub fn of(of: Of, most: f64) -> Shown {
+impl DisplayUnit {
+    /// The display unit for values of up to `most`.
+    pub fn of(of: Of, most: f64) -> DisplayUnit {
         match of {
-            Of::Throughput => Shown { name: "throughput", unit: "MiB/s", key: "mib_per_s", scale: 1.0 },
-            Of::NewOrders => Shown { name: "new orders", unit: "NOTPM", key: "notpm", scale: 1.0 },
-            Of::Iops => Shown { name: "IOPS", unit: "1/s", key: "iops", scale: 1.0 },
-            _ => Shown::latency("mean latency", "latency_ns_mean", most),
+            Of::Throughput => DisplayUnit { name: "throughput", unit: "MiB/s", key: "mib_per_s", scale: 1.0 },
+            Of::NewOrders => DisplayUnit { name: "new orders", unit: "NOTPM", key: "notpm", scale: 1.0 },
+            Of::Iops => DisplayUnit { name: "IOPS", unit: "1/s", key: "iops", scale: 1.0 },
+            _ => DisplayUnit::latency("mean latency", "latency_ns_mean", most),
         }
     }
 
-    /// How latencies of up to `most` nanoseconds are shown.
-    pub fn latency(name: &'static str, key: &'static str, most: f64) -> Shown {
+    /// The display unit for latencies of up to `most` nanoseconds.
+    pub fn latency(name: &'static str, key: &'static str, most: f64) -> DisplayUnit {
         let (unit, scale) = if most < 2e6 { ("µs", 1e-3) } else { ("ms", 1e-6) };
-        Shown { name, unit, key, scale }
+        DisplayUnit { name, unit, key, scale }
     }
 
     /// A value for a sentence: `2 530 IOPS`, `1.3 ms`.
@@ -43,13 +41,13 @@ impl Shown {
     }
 }
 
-/// How the values of all tracked points of a course are shown.
-pub(crate) fn shown(course: &Course<'_>) -> Shown {
+/// The display unit for all tracked points of a course.
+pub(crate) fn shown(course: &Course<'_>) -> DisplayUnit {
     let values = course.tracked().flat_map(|point| course.values(point)).flatten();
-    Shown::of(course.track.of, values.fold(0.0, f64::max))
+    DisplayUnit::of(course.track.of, values.fold(0.0, f64::max))
 }
 
-/// A level as the specification writes it: a mix as reads and writes.
+/// A level in the notation of the specification, which writes a mix as reads and writes.
 pub(crate) fn level(level: &Level) -> String {
     match level {
         Level::Mix(share) => {
@@ -60,13 +58,13 @@ pub(crate) fn level(level: &Level) -> String {
     }
 }
 
-/// A point by its levels of the given factors; empty where there are none.
+/// A point by its levels of the given factors; empty without factors.
 pub(crate) fn point(point: &Point<'_>, factors: &[FactorName]) -> String {
     let named = point.levels.iter().filter(|own| factors.contains(&own.factor())).map(level);
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// The factors that take several levels in a course.
+/// The factors with several levels in a course, except the device.
 pub(crate) fn varying(course: &Course<'_>) -> Vec<FactorName> {
     let several = |factor: &&lowtide_lab::experiment::Factor| {
         factor.levels.len() > 1 && factor.name != FactorName::Device
@@ -74,7 +72,7 @@ pub(crate) fn varying(course: &Course<'_>) -> Vec<FactorName> {
     course.step.sweep.iter().filter(several).map(|factor| factor.name).collect()
 }
 
-/// What a course is called where there are several: its step, its device.
+/// The name of a course among several: its step and its device.
 pub(crate) fn course(course: &Course<'_>, several: bool) -> String {
     let step = course.step.name.iter().filter(|_| several).cloned();
     let parts: Vec<String> = step.chain(course.device().map(str::to_owned)).collect();

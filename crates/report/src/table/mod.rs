@@ -1,21 +1,23 @@
-//! A table that no renderer owns: columns with a stable key and a unit, and typed values.
+//! A table without layout: columns with a stable key and a unit, and typed values.
 //!
-//! People get rounded numbers with one precision per column ([`Table::formatted`]); machines get the values
-//! ([`Table::records`]). Not here: layout; that is `render`.
+//! [`Table::formatted`] returns rounded numbers for people, with one precision per column; [`Table::records`] returns
+//! the values for programs. Layout is the task of `render`.
 
 mod shown;
 
 use crate::comparison::Bound;
+use crate::group::distinct;
+use lowtide_record::analysis::{Estimate, Ratio};
 use serde_json::{Map, Value as Json};
 
 /// A table of the report.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
-    /// The key in JSON and the name of the part in CSV: `cells`.
+    /// The key in JSON: `cells`.
     pub key: String,
     /// The heading.
     pub title: String,
-    /// Sentences below the table; empty where there is nothing to say.
+    /// Sentences below the table; may be empty.
     pub note: String,
     /// The columns.
     pub columns: Vec<Column>,
@@ -30,23 +32,23 @@ pub struct Column {
     pub key: String,
     /// Heading for people.
     pub name: String,
-    /// Unit as shown to people; empty where there is none.
+    /// Unit as shown to people; may be empty.
     pub unit: String,
-    /// The stored value is multiplied by this to be shown in `unit`.
+    /// The factor from the stored value to `unit`.
     pub scale: f64,
-    /// On which side values are set.
+    /// The alignment of values.
     pub align: Align,
-    /// How many decimals people see.
+    /// The decimals that people see.
     pub digits: Digits,
-    /// The column names the row, so a split table repeats it.
+    /// Whether the column identifies the row, so that each part of a split table repeats it.
     pub names_row: bool,
-    /// On a page its values are shaded, together with those of the table's other such columns.
+    /// Whether a page shades the values, on a scale shared by all shaded columns.
     pub shaded: bool,
-    /// Its words take the room that the other columns leave.
+    /// Whether the text takes the width that the other columns leave.
     pub wide: bool,
 }
 
-/// On which side of a column values are set.
+/// The alignment of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     /// Text.
@@ -55,40 +57,38 @@ pub enum Align {
     Right,
 }
 
-/// How many decimals of a column's numbers people see.
+/// The decimals of a column's numbers as people see them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Digits {
-    /// The same for the whole column, chosen from its values.
+    /// One number of decimals for the column, chosen from its values.
     Column,
-    /// About three significant digits each: for columns of mixed units.
+    /// About three significant digits for each number, for columns of mixed units.
     Each,
-    /// This many.
+    /// A fixed number of decimals.
     Fixed(usize),
-    /// This many, with a sign: for differences.
+    /// A fixed number of decimals with a sign, for differences.
     Signed(usize),
 }
 
 /// One value of a [`Table`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
-    /// Nothing to say.
+    /// No value.
     #[default]
     Empty,
     /// Words.
     Text(String),
     /// A number.
     Number(f64),
-    /// Nanoseconds, which people read in the unit that fits. Machines find theirs under the column's key with `_unit`
-    /// behind it.
+    /// Nanoseconds, shown in the unit that fits. In JSON and CSV the field `{key}_unit` names the stored unit.
     Time(f64),
-    /// Bytes, the same way.
+    /// Bytes, shown in the unit that fits, with the field `{key}_unit` as for `Time`.
     Size(f64),
     /// A mean and half its 95 % confidence interval.
     Estimate(f64, f64),
-    /// A number that may be only a bound.
+    /// A number, or a bound.
     Bounded(f64, Option<Bound>),
-    /// A ratio with its 95 % confidence interval, the chance of such a one where the truth is 1, and whether that is
-    /// little.
+    /// A ratio with its 95 % confidence interval and its significance.
     Ratio {
         /// The ratio.
         ratio: f64,
@@ -96,44 +96,47 @@ pub enum Value {
         low: f64,
         /// Upper end.
         high: f64,
-        /// Marked for people.
+        /// Whether the ratio is marked as different from 1.
         significant: bool,
-        /// The chance, 0 to 1.
+        /// The probability of such a ratio if the true one is 1.
         probability: f64,
     },
     /// Yes or no, and the words for yes and no.
     Flag(bool, [&'static str; 2]),
-    /// Why there is no number, in a column of numbers: `no steady state`. Machines find it under the column's key
-    /// with `_missing` behind it.
+    /// The reason for a missing number: `no steady state`. In JSON and CSV it is the field `{key}_missing`.
     Missing(String),
 }
 
 impl Value {
-    /// A number, or nothing.
+    /// A number; empty for `None` and for numbers that are not finite.
     pub fn number(value: Option<f64>) -> Value {
         value.filter(|v| v.is_finite()).map_or(Value::Empty, Value::Number)
     }
-    /// Words; nothing where they are empty.
+    /// Text; empty for an empty string.
     pub fn text(text: impl Into<String>) -> Value {
         let text = text.into();
         if text.is_empty() { Value::Empty } else { Value::Text(text) }
+    }
+    /// A ratio with its interval.
+    pub fn ratio(ratio: &Ratio, significant: bool, probability: f64) -> Value {
+        let Ratio { ratio, low, high, .. } = *ratio;
+        Value::Ratio { ratio, low, high, significant, probability }
+    }
+    /// The settled level; empty for `None`.
+    pub fn estimate(estimate: Option<Estimate>) -> Value {
+        estimate.map_or(Value::Empty, |it| Value::Estimate(it.mean, it.half_width))
     }
     fn magnitude(&self) -> Option<f64> {
         match self {
             Value::Number(v) | Value::Estimate(v, _) | Value::Bounded(v, _) => Some(v.abs()),
             Value::Ratio { ratio, .. } => Some(ratio.abs()),
-            Value::Empty
-            | Value::Text(_)
-            | Value::Time(_)
-            | Value::Size(_)
-            | Value::Flag(..)
-            | Value::Missing(_) => None,
+            _ => None,
         }
     }
 }
 
 impl Column {
-    /// A column of words.
+    /// A column of text.
     pub fn text(key: &str, name: &str) -> Column {
         Column {
             key: key.to_owned(),
@@ -147,7 +150,7 @@ impl Column {
             wide: false,
         }
     }
-    /// A column of numbers that are shown as they are stored.
+    /// A column of numbers that are shown as stored.
     pub fn number(key: &str, name: &str, unit: &str) -> Column {
         Column {
             unit: unit.to_owned(),
@@ -156,23 +159,35 @@ impl Column {
             ..Column::text(key, name)
         }
     }
-    /// The same column, its values multiplied by `scale` when shown.
+    /// A column of whole numbers.
+    pub fn count(key: &str, name: &str) -> Column {
+        Column::number(key, name, "").digits(Digits::Fixed(0))
+    }
+    /// A column of shares, shown as whole percentages.
+    pub fn percent(key: &str, name: &str) -> Column {
+        Column::number(key, name, "%").scaled(100.0).digits(Digits::Fixed(0))
+    }
+    /// A column of numbers with three significant digits each.
+    pub fn each(key: &str, name: &str, unit: &str) -> Column {
+        Column::number(key, name, unit).digits(Digits::Each)
+    }
+    /// The column with its values multiplied by `scale` for display.
     pub fn scaled(self, scale: f64) -> Column {
         Column { scale, ..self }
     }
-    /// The same column with a fixed choice of decimals.
+    /// The column with a fixed choice of decimals.
     pub fn digits(self, digits: Digits) -> Column {
         Column { digits, ..self }
     }
-    /// The same column, repeated where the table is split.
+    /// The column, repeated in each part of a split table.
     pub fn naming(self) -> Column {
         Column { names_row: true, ..self }
     }
-    /// The same column, its values shaded on a page.
+    /// The column with shaded values on a page.
     pub fn shaded(self) -> Column {
         Column { shaded: true, ..self }
     }
-    /// The same column, its words as wide as there is room.
+    /// The column, as wide as the others leave room.
     pub fn wide(self) -> Column {
         Column { wide: true, ..self }
     }
@@ -183,6 +198,19 @@ impl Column {
 }
 
 impl Table {
+    /// A table without a note.
+    pub fn new(
+        key: impl Into<String>,
+        title: impl Into<String>,
+        columns: Vec<Column>,
+        rows: Vec<Vec<Value>>,
+    ) -> Table {
+        Table { key: key.into(), title: title.into(), note: String::new(), columns, rows }
+    }
+    /// The table with sentences below it.
+    pub fn with_note(self, note: impl Into<String>) -> Table {
+        Table { note: note.into(), ..self }
+    }
     /// Drops the columns that are empty in every row.
     pub fn without_empty_columns(mut self) -> Table {
         let keep: Vec<bool> =
@@ -196,7 +224,7 @@ impl Table {
         self
     }
 
-    /// Every row as a JSON object: numbers unrounded, empty values absent.
+    /// The rows as JSON objects: numbers unrounded, empty values absent.
     pub fn records(&self) -> Vec<Map<String, Json>> {
         self.rows
             .iter()
@@ -204,20 +232,13 @@ impl Table {
             .collect()
     }
 
-    /// The keys of [`Table::records`] in column order, whether or not a row has them.
+    /// The keys of [`Table::records`] in column order, of all rows.
     pub fn record_keys(&self) -> Vec<String> {
-        let mut keys: Vec<String> = Vec::new();
-        for (c, column) in self.columns.iter().enumerate() {
-            keys.push(column.key.clone());
-            for row in &self.rows {
-                for (key, _) in fields(&column.key, &row[c]) {
-                    if !keys.contains(&key) {
-                        keys.push(key);
-                    }
-                }
-            }
-        }
-        keys
+        let keys = self.columns.iter().enumerate().flat_map(|(c, column)| {
+            let of_rows = self.rows.iter().flat_map(move |row| fields(&column.key, &row[c]));
+            std::iter::once(column.key.clone()).chain(of_rows.map(|(key, _)| key))
+        });
+        distinct(keys)
     }
 }
 
@@ -256,29 +277,24 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        Table {
-            columns: vec![
-                Column::text("size", "size"),
-                Column::number("settled_mib_per_s", "settled", "MiB/s"),
-                Column::number("latency_ns_p99", "p99", "ms").scaled(1e-6),
-                Column::number("nothing", "nothing", ""),
-            ],
-            rows: vec![
-                vec![
-                    Value::text("10GiB"),
-                    Value::Estimate(100.37, 0.26),
-                    Value::Number(2_864_000.0),
-                    Value::Empty,
-                ],
-                vec![Value::text("140GiB"), Value::Estimate(15.2, 0.31), Value::Empty, Value::Empty],
-                vec![Value::text("150GiB"), Value::Missing("failed".to_owned()), Value::Empty, Value::Empty],
-            ],
-            ..Table::default()
-        }
+        let columns = vec![
+            Column::text("size", "size"),
+            Column::number("settled_mib_per_s", "settled", "MiB/s"),
+            Column::number("latency_ns_p99", "p99", "ms").scaled(1e-6),
+            Column::number("nothing", "nothing", ""),
+        ];
+        let row =
+            |size: &str, settled: Value, p99: Value| vec![Value::text(size), settled, p99, Value::Empty];
+        let rows = vec![
+            row("10GiB", Value::Estimate(100.37, 0.26), Value::Number(2_864_000.0)),
+            row("140GiB", Value::Estimate(15.2, 0.31), Value::Empty),
+            row("150GiB", Value::Missing("failed".to_owned()), Value::Empty),
+        ];
+        Table::new("", "", columns, rows)
     }
 
     #[test]
-    fn a_column_has_one_precision_and_empty_columns_go() {
+    fn a_column_has_one_precision_and_empty_columns_are_dropped() {
         let table = table().without_empty_columns();
         assert_eq!(table.columns.len(), 3);
         assert_eq!(
@@ -292,17 +308,14 @@ mod tests {
     }
 
     #[test]
-    fn shades_go_by_the_logarithm_over_all_shaded_columns() {
+    fn shades_follow_the_logarithm_over_all_shaded_columns() {
         let value = |v: f64| vec![Value::text("row"), Value::Number(v), Value::Number(10.0 * v)];
-        let table = Table {
-            columns: vec![
-                Column::text("row", "row"),
-                Column::number("a", "a", "").shaded(),
-                Column::number("b", "b", "").shaded(),
-            ],
-            rows: vec![value(1.0), value(10.0)],
-            ..Table::default()
-        };
+        let columns = vec![
+            Column::text("row", "row"),
+            Column::number("a", "a", "").shaded(),
+            Column::number("b", "b", "").shaded(),
+        ];
+        let table = Table::new("", "", columns, vec![value(1.0), value(10.0)]);
         assert_eq!(table.shades(), [[None, Some(0), Some(28)], [None, Some(28), Some(55)]]);
         let plain =
             Table { columns: vec![Column::text("row", "row")], rows: vec![vec![Value::Empty]], ..table };

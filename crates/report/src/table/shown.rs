@@ -1,29 +1,24 @@
-//! Values of a table as people read them: one precision per column, chosen from its values.
+//! Values of a table as text for people, with one precision per column.
 
 use super::{Column, Digits, Table, Value};
 use crate::number;
 
-/// The strongest shade, in percent: text stays readable on it.
+/// The strongest shade in percent at which text stays readable.
 const MOST_SHADE: f64 = 55.0;
 
 impl Table {
-    /// Every value as people read it.
+    /// The values as text for people.
     pub fn formatted(&self) -> Vec<Vec<String>> {
         let decimals: Vec<Option<usize>> = (0..self.columns.len()).map(|c| self.decimals(c)).collect();
-        self.rows
-            .iter()
-            .map(|row| {
-                let columns = self.columns.iter().zip(&decimals);
-                row.iter()
-                    .zip(columns)
-                    .map(|(value, (column, decimals))| show(value, column, *decimals))
-                    .collect()
-            })
-            .collect()
+        let show_row = |row: &Vec<Value>| -> Vec<String> {
+            let values = row.iter().zip(self.columns.iter().zip(&decimals));
+            values.map(|(value, (column, decimals))| show(value, column, *decimals)).collect()
+        };
+        self.rows.iter().map(show_row).collect()
     }
 
-    /// How strongly each value is shaded, in percent: by the logarithm, from the least to the largest of all shaded
-    /// columns; `None` where it is not.
+    /// The shade of each value in percent, by its logarithm between the extremes of all shaded columns; `None` for an
+    /// unshaded value.
     pub fn shades(&self) -> Vec<Vec<Option<u32>>> {
         let place = |value: &Value| Some((value.magnitude().filter(|v| *v > 0.0)?).ln());
         let shaded = |row: &[Value]| -> Vec<Option<f64>> {
@@ -37,7 +32,7 @@ impl Table {
         places.iter().map(|row| row.iter().map(|place| place.map(percent)).collect()).collect()
     }
 
-    /// The decimals of a whole column; `None` where each number chooses for itself.
+    /// The decimals of a column; `None` if each number has its own.
     fn decimals(&self, column: usize) -> Option<usize> {
         match self.columns[column].digits {
             Digits::Fixed(decimals) | Digits::Signed(decimals) => return Some(decimals),
@@ -45,32 +40,25 @@ impl Table {
             Digits::Column => {}
         }
         let scale = self.columns[column].scale;
-        let mut sizes: Vec<f64> = self
-            .rows
-            .iter()
-            .filter_map(|row| row[column].magnitude())
-            .filter(|v| *v > 0.0)
-            .map(|v| v * scale)
-            .collect();
-        sizes.sort_by(f64::total_cmp);
+        let values = || self.rows.iter().map(|row| &row[column]);
+        let positive = |values: Vec<f64>| {
+            let mut positive: Vec<f64> = values.into_iter().filter(|v| *v > 0.0).map(|v| v * scale).collect();
+            positive.sort_by(f64::total_cmp);
+            positive
+        };
+        let median = |sorted: &[f64]| sorted[(sorted.len() - 1) / 2];
+        let sizes = positive(values().filter_map(Value::magnitude).collect());
         let (first, last) = (*sizes.first()?, *sizes.last()?);
         if last / first >= 1000.0 {
             return None;
         }
-        let mut halves: Vec<f64> = self
-            .rows
-            .iter()
-            .filter_map(
-                |row| if let Value::Estimate(_, half) = row[column] { Some(half * scale) } else { None },
-            )
-            .filter(|half| *half > 0.0)
-            .collect();
-        halves.sort_by(f64::total_cmp);
-        let of_mean = number::decimals_for(sizes[(sizes.len() - 1) / 2]);
+        let half = |value: &Value| if let Value::Estimate(_, half) = value { Some(*half) } else { None };
+        let halves = positive(values().filter_map(half).collect());
+        let of_mean = number::decimals_for(median(&sizes));
         if halves.is_empty() {
             return Some(of_mean);
         }
-        Some(number::decimals_for_half_width(halves[(halves.len() - 1) / 2]).min(of_mean.max(1)))
+        Some(number::decimals_for_half_width(median(&halves)).min(of_mean.max(1)))
     }
 }
 

@@ -1,44 +1,37 @@
 //! The answer table: one row per cell, the settled level first.
 //!
-//! Cells that failed or were not measured keep their row, and say so where the answer would be.
+//! Cells that failed or were not measured keep their row, with their status in place of the level.
 
 use super::{databases, factor_column};
 use crate::answer::Answer;
+use crate::group::grouped;
 use crate::number::latency_unit;
-use crate::sweep::{identity, short_label, varying};
+use crate::sweep::{Labels, factor_names, identity};
 use crate::table::{Column, Digits, Table, Value};
 use lowtide_core::Distribution;
 use lowtide_record::{Campaign, Cell, Quantity, Status};
 
-/// More cells than this with the same trouble are counted, not named.
+/// Troubles of more cells than this are shown with the number of cells.
 const MOST_NAMED: usize = 8;
-/// More gaps of one cell are counted.
+/// Further gaps of one cell are only counted.
 const MOST_GAPS: usize = 3;
 
-/// The answer of each cell of a campaign.
+/// The results of each cell of a campaign.
 pub(crate) fn cells(campaign: &Campaign) -> Table {
     let quantity = campaign.quantity();
-    let factors = factor_names(campaign);
+    let factors = factor_names(&campaign.cells);
     let repeated = campaign.cells.iter().any(|c| c.repetition > 1);
-    let answers: Vec<Option<Answer<'_>>> = campaign
-        .cells
-        .iter()
-        .map(|cell| (cell.status == Status::Done).then(|| Answer::of(cell, campaign.scale)))
-        .collect();
-
-    let mut columns: Vec<Column> = factors
-        .iter()
-        .map(|name| {
-            let identities: Vec<Option<String>> =
-                campaign.cells.iter().map(|cell| value_of(cell, name)).collect();
-            factor_column(name, identities.iter().flatten().map(String::as_str))
-        })
-        .collect();
+    let answers = Answer::of_each(campaign);
+    let factor_of = |name: &String| {
+        let values: Vec<String> = campaign.cells.iter().filter_map(|cell| value_of(cell, name)).collect();
+        factor_column(name, values.iter().map(String::as_str))
+    };
+    let mut columns: Vec<Column> = factors.iter().map(factor_of).collect();
     if factors.is_empty() {
-        columns.push(Column::number("cell", "cell", "").digits(Digits::Fixed(0)).naming());
+        columns.push(Column::count("cell", "cell").naming());
     }
     if repeated {
-        columns.push(Column::number("repetition", "repetition", "").digits(Digits::Fixed(0)).naming());
+        columns.push(Column::count("repetition", "repetition").naming());
     }
     let about = if quantity == Quantity::NewOrders { databases::about(&factors) } else { Vec::new() };
     let longest = answers.iter().flatten().filter_map(|a| a.latency_ns(95.0)).fold(0.0, f64::max);
@@ -46,12 +39,13 @@ pub(crate) fn cells(campaign: &Campaign) -> Table {
         Quantity::Throughput => of_block_devices(longest),
         Quantity::NewOrders => databases::answered(campaign, longest),
     };
-    columns.push(Column::number("fill", "fill", "%").scaled(100.0).digits(Digits::Fixed(0)));
+    columns.push(Column::percent("fill", "fill"));
     columns.extend(answered.iter().map(|(column, _)| column.clone()));
-    // Beside the settled level, which is the first.
-    let beside = columns.len() - answered.len() + 1;
-    columns.insert(beside, Column::number("predicted_mib_per_s", "predicted", "MiB/s"));
-    columns.insert(beside + 1, Column::number("device_hours", "device time", "h").digits(Digits::Fixed(2)));
+    // After the settled level, which is the first.
+    let adaptive_at = columns.len() - answered.len() + 1;
+    let device_time = Column::number("device_hours", "device time", "h").digits(Digits::Fixed(2));
+    columns.insert(adaptive_at, Column::number("predicted_mib_per_s", "predicted", "MiB/s"));
+    columns.insert(adaptive_at + 1, device_time);
     columns.extend(about.iter().map(|(column, _)| column.clone()));
     let adaptive = campaign.cells.iter().any(|cell| cell.predicted.is_some());
 
@@ -83,32 +77,16 @@ pub(crate) fn cells(campaign: &Campaign) -> Table {
                 }
             }
             let known = cell.oltp.as_deref();
-            row.insert(beside, predicted(cell));
+            row.insert(adaptive_at, predicted(cell));
             let hours = if adaptive { device_hours(cell, campaign.scale) } else { Value::Empty };
-            row.insert(beside + 1, hours);
+            row.insert(adaptive_at + 1, hours);
             row.extend(about.iter().map(|(_, value)| known.map_or(Value::Empty, |it| value(cell, it))));
             row
         })
         .collect();
 
-    Table {
-        key: "cells".to_owned(),
-        title: "The answer, cell by cell".to_owned(),
-        note: note(campaign, &answers),
-        columns,
-        rows,
-    }
-    .without_empty_columns()
-}
-
-fn factor_names(campaign: &Campaign) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for factor in campaign.cells.iter().flat_map(identity) {
-        if !names.contains(&factor.name) {
-            names.push(factor.name);
-        }
-    }
-    names
+    let table = Table::new("cells", "The answer, cell by cell", columns, rows);
+    table.with_note(note(campaign, &answers)).without_empty_columns()
 }
 
 fn value_of(cell: &Cell, name: &str) -> Option<String> {
@@ -120,30 +98,33 @@ fn fill(cell: &Cell) -> Value {
     Value::number((cell.capacity.get() > 0).then(|| cell.fill()))
 }
 
-/// The level of a cell that was not measured by choice.
+/// The predicted level of a skipped cell.
 fn predicted(cell: &Cell) -> Value {
     cell.predicted.map_or(Value::Empty, |it| Value::Estimate(it.level, it.half_width()))
 }
 
-/// How long a cell occupied its device, as long as it would have at full size.
+/// Device time of a cell in hours, scaled back.
 fn device_hours(cell: &Cell, scale: u64) -> Value {
     Value::number(cell.took.map(|took| took.as_secs_f64() * scale as f64 / 3600.0))
 }
 
-/// A column, and its value of a cell that was measured.
-pub(super) type Answered<'c> = (Column, Box<dyn Fn(&Answer<'_>) -> Value + 'c>);
+/// A column with its value for a completed cell.
+pub(super) type AnswerColumn<'c> = (Column, Box<dyn Fn(&Answer<'_>) -> Value + 'c>);
 
-/// A number of a cell's answer.
-pub(super) fn answered<'c>(column: Column, number: impl Fn(&Answer<'_>) -> Option<f64> + 'c) -> Answered<'c> {
+/// A numeric column.
+pub(super) fn answered<'c>(
+    column: Column,
+    number: impl Fn(&Answer<'_>) -> Option<f64> + 'c,
+) -> AnswerColumn<'c> {
     (column, Box::new(move |answer| Value::number(number(answer))))
 }
 
-/// The levels, in the unit of what they are rates of. The settled one says why there is none.
-pub(super) fn levels<'c>(quantity: Quantity) -> [Answered<'c>; 4] {
+/// The columns of levels. The settled level is `no steady state` if there is none.
+pub(super) fn levels<'c>(quantity: Quantity) -> [AnswerColumn<'c>; 4] {
     let level = |key: &str, name| Column::number(&format!("{key}_{}", quantity.key()), name, quantity.unit());
     let settled = |answer: &Answer<'_>| match answer.settled {
-        Some(e) => Value::Estimate(e.mean, e.half_width),
         None => Value::Missing("no steady state".to_owned()),
+        estimate => Value::estimate(estimate),
     };
     [
         (level("settled", "settled"), Box::new(settled)),
@@ -153,8 +134,8 @@ pub(super) fn levels<'c>(quantity: Quantity) -> [Answered<'c>; 4] {
     ]
 }
 
-/// The columns of cells that asked no database.
-fn of_block_devices<'c>(longest_ns: f64) -> Vec<Answered<'c>> {
+/// The columns of cells without a database.
+fn of_block_devices<'c>(longest_ns: f64) -> Vec<AnswerColumn<'c>> {
     let (unit, scale) = latency_unit(longest_ns);
     let latency = |key, name| Column::number(key, name, unit).scaled(scale);
     let p99 = |of: fn(&Cell) -> &Distribution| {
@@ -163,11 +144,11 @@ fn of_block_devices<'c>(longest_ns: f64) -> Vec<Answered<'c>> {
             mixed.then(|| of(a.cell).percentile(99.0).get() as f64)
         }
     };
-    let share = Column::number("settled_share_of_fresh", "settled/fresh", "%");
+    let share = Column::percent("settled_share_of_fresh", "settled/fresh");
     let cpu = Column::number("host_cpu_ns_per_operation", "host CPU per I/O", "µs").scaled(1e-3);
     let mut columns = Vec::from(levels(Quantity::Throughput));
     columns.extend([
-        answered(share.scaled(100.0).digits(Digits::Fixed(0)), |a| a.share_of_fresh()),
+        answered(share, |a| a.share_of_fresh()),
         answered(write_amplification(), |a| a.write_amplification),
         answered(layer_amplification(), |a| a.layer_amplification),
         answered(cpu.digits(Digits::Fixed(2)), |a| a.host_cpu_ns_per_operation),
@@ -176,37 +157,36 @@ fn of_block_devices<'c>(longest_ns: f64) -> Vec<Answered<'c>> {
         answered(latency("latency_ns_p99", "p99"), |a| a.latency_ns(99.0)),
         answered(latency("read_latency_ns_p99", "read p99"), p99(|cell| &cell.read_latency)),
         answered(latency("write_latency_ns_p99", "write p99"), p99(|cell| &cell.write_latency)),
-        answered(Column::number("iops", "IOPS", "1/s").digits(Digits::Fixed(0)), |a| a.iops),
+        answered(Column { unit: "1/s".to_owned(), ..Column::count("iops", "IOPS") }, |a| a.iops),
     ]);
     columns
 }
 
-/// Bytes of NAND for each byte written.
+/// NAND bytes per host byte.
 pub(super) fn write_amplification() -> Column {
     Column::number("write_amplification", "write ampl.", "").digits(Digits::Fixed(2))
 }
 
-/// Bytes that a log layer wrote for each byte written to it.
+/// Bytes that a log layer wrote per byte written to it.
 pub(super) fn layer_amplification() -> Column {
     Column::number("layer_amplification", "layer ampl.", "").digits(Digits::Fixed(2))
 }
 
 fn note(campaign: &Campaign, answers: &[Option<Answer<'_>>]) -> String {
-    let varying = varying(&campaign.cells);
-    let repeated = campaign.cells.iter().any(|c| c.repetition > 1);
+    let labels = Labels::of(&campaign.cells);
     let mut notes = Vec::new();
     if answers.iter().flatten().next().is_some() {
         notes.push(
             "Settled: mean of the steady window ± half its 95 % confidence interval. End: mean of the last quarter \
              of the measurement. Fresh: mean of the first 5 % of the intervals, at most 60 s. Lowest: the slowest \
              interval. Latency and write amplification are those of the steady window, or of the last quarter \
-             where there is none."
+             if there is none."
                 .to_owned(),
         );
     }
     if campaign.cells.iter().any(|cell| cell.predicted.is_some()) {
         notes.push(
-            "Predicted: what the measured sizes tell of one that was spared ± half of the 95 % interval."
+            "Predicted: the level of a skipped size, from the measured sizes, ± half of its 95 % interval."
                 .to_owned(),
         );
     }
@@ -215,8 +195,8 @@ fn note(campaign: &Campaign, answers: &[Option<Answer<'_>>]) -> String {
     }
     if answers.iter().flatten().any(|a| a.layer_amplification.is_some()) {
         notes.push(
-            "Layer amplification: blocks that the log layer wrote for each block written to it; write amplification is of both, the \
-             layer and the drive beneath it."
+            "Layer amplification: blocks that the log layer wrote for each block written to it; write amplification \
+             covers the layer and the drive beneath it."
                 .to_owned(),
         );
     }
@@ -228,11 +208,10 @@ fn note(campaign: &Campaign, answers: &[Option<Answer<'_>>]) -> String {
         let gaps: Vec<String> = cell.gaps.iter().take(MOST_GAPS).map(lowtide_record::gap_in_words).collect();
         let more = cell.gaps.len() - gaps.len();
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        format!("{}: {}{more}.", short_label(cell, &varying, repeated), gaps.join("; "))
+        format!("{}: {}{more}.", labels.label(cell), gaps.join("; "))
     }));
     // Cells with the same trouble share a sentence.
-    let mut troubles: Vec<(String, Vec<String>)> = Vec::new();
-    for (cell, answer) in campaign.cells.iter().zip(answers) {
+    let trouble = |(cell, answer): (&Cell, &Option<Answer<'_>>)| {
         let trouble = match answer.as_ref().map(|a| &a.unsettled) {
             Some(Some(reason)) => format!("no steady state, {}", reason.trim_end_matches('.')),
             None if matches!(cell.status, Status::Failed | Status::Damaged) => {
@@ -240,14 +219,11 @@ fn note(campaign: &Campaign, answers: &[Option<Answer<'_>>]) -> String {
                 let reason = cell.failure.as_deref().unwrap_or("no reason was kept");
                 format!("{what}, {}", reason.trim_end_matches('.'))
             }
-            _ => continue,
+            _ => return None,
         };
-        let label = short_label(cell, &varying, repeated);
-        match troubles.iter_mut().find(|(known, _)| *known == trouble) {
-            Some((_, labels)) => labels.push(label),
-            None => troubles.push((trouble, vec![label])),
-        }
-    }
+        Some((trouble, labels.label(cell)))
+    };
+    let troubles = grouped(campaign.cells.iter().zip(answers).filter_map(trouble));
     notes.extend(troubles.iter().map(|(trouble, labels)| {
         let who =
             if labels.len() > MOST_NAMED { format!("{} cells", labels.len()) } else { labels.join("; ") };

@@ -1,9 +1,9 @@
-//! The claims of studies, and whether they hold.
+//! The table of checked claims.
 
 use crate::claim::Checked;
 use crate::table::{Column, Table, Value};
 
-/// The table of claims; `None` where there is none.
+/// The table of claims; `None` for no claims.
 pub(crate) fn claims(claims: &[Checked]) -> Option<Table> {
     if claims.is_empty() {
         return None;
@@ -28,7 +28,6 @@ pub(crate) fn claims(claims: &[Checked]) -> Option<Table> {
             claim.left_out.as_deref().filter(|_| !claim.holds).map_or(Value::Empty, Value::text),
         ]
     };
-    let (key, title) = ("claims".to_owned(), "Claims of the studies".to_owned());
     let rows = claims.iter().map(row).collect();
-    Some(Table { key, title, note: String::new(), columns, rows }.without_empty_columns())
+    Some(Table::new("claims", "Claims of the studies", columns, rows).without_empty_columns())
 }

@@ -1,18 +1,18 @@
-//! The comparison of two sides: levels point by point, every other metric point by point, all points together, and
-//! the limits that were judged.
+//! The comparison of two sides: levels and other metrics point by point, means over all points, and judged limits.
 //!
-//! A ratio is the other side divided by the base, as the published utilisation tables have it: 1.17 is a little faster,
-//! 0.5 is half.
+//! A ratio is the other side divided by the base, as in the published utilisation tables: 1.17 is a little faster, 0.5
+//! is half.
 
 use super::factor_column;
 use crate::compare::{Comparison, Finding, Judged, Metric, Missing, Pair, Reading, Scope};
+use crate::group::distinct;
 use crate::number;
-use crate::table::{Column, Digits, Table, Value};
+use crate::table::{Column, Table, Value};
 
-/// Names of points without a match that a note lists.
+/// At most this many unmatched points are listed by name.
 const MOST_LISTED: usize = 12;
 
-/// The tables of a comparison; keys end in `suffix`.
+/// The tables of a comparison, whose keys end in `suffix`.
 pub(crate) fn compare(comparison: &Comparison, suffix: &str) -> Vec<Table> {
     let title = format!("{} against {}", comparison.other, comparison.base);
     let first = levels(comparison, format!("comparison{suffix}"), title.clone());
@@ -29,33 +29,32 @@ pub(crate) fn compare(comparison: &Comparison, suffix: &str) -> Vec<Table> {
 }
 
 fn levels(comparison: &Comparison, key: String, title: String) -> Table {
-    let finding = |pair: &Pair| pair.of(comparison.level()).clone();
     let (mut columns, names) = identities(&comparison.pairs);
     let quantity = comparison.quantity;
     columns.extend([
-        Column::number("fill", "fill", "%").digits(Digits::Fixed(0)).scaled(100.0),
+        Column::percent("fill", "fill"),
         Column::number(&format!("base_{}", quantity.key()), &comparison.base, quantity.unit()),
         Column::number(&format!("other_{}", quantity.key()), &comparison.other, quantity.unit()),
         Column::number("ratio", "ratio", ""),
         Column::text("rests_on", "rests on"),
     ]);
     let row = |pair: &Pair| {
-        let finding = finding(pair);
+        let finding = pair.of(comparison.level());
         let mut row = identity_values(pair, &names);
         row.extend([
             Value::number(pair.fill),
             reading(&finding.base),
             reading(&finding.other),
-            ratio(&finding),
+            ratio(finding),
             Value::text(pair.rests_on.clone()),
         ]);
         row
     };
     let rows = comparison.pairs.iter().map(row).collect();
-    Table { key, title, note: note(comparison), columns, rows }.without_empty_columns()
+    Table::new(key, title, columns, rows).with_note(note(comparison)).without_empty_columns()
 }
 
-/// The metrics besides levels that at least one pair has; read and write apart only where both are there.
+/// The metrics besides levels that at least one pair has. Reads and writes are separate only if both were measured.
 fn others(comparison: &Comparison) -> Vec<Metric> {
     let known = |metric: Metric| {
         comparison.pairs.iter().any(|pair| pair.of(metric).base.is_ok() && pair.of(metric).other.is_ok())
@@ -85,19 +84,18 @@ fn ratios(comparison: &Comparison, metrics: &[Metric], key: String, title: Strin
         row.extend(metrics.iter().map(|metric| ratio(pair.of(*metric))));
         row
     };
-    let note = "Percentiles are those of all requests of the window, never averages; how sure they are is told by their \
-                scatter over parts of it or over repetitions."
-        .to_owned();
-    Table { key, title, note, columns, rows: comparison.pairs.iter().map(row).collect() }
-        .without_empty_columns()
+    let note = "Percentiles are those of all requests of the window, never averages. Their uncertainty follows from \
+                their scatter over parts of the window or over repetitions.";
+    let rows = comparison.pairs.iter().map(row).collect();
+    Table::new(key, title, columns, rows).with_note(note).without_empty_columns()
 }
 
 fn overall(comparison: &Comparison, metrics: &[Metric], key: String, title: String) -> Table {
     let columns = vec![
         Column::text("metric", "metric").naming(),
-        Column::number("cells", "cells", "").digits(Digits::Fixed(0)),
+        Column::count("cells", "cells"),
         Column::number("ratio", "geometric mean of the ratios", ""),
-        Column::number("significant_cells", "cells that differ", "").digits(Digits::Fixed(0)),
+        Column::count("significant_cells", "cells that differ"),
     ];
     let row = |metric: &Metric| {
         let mean = comparison.overall(*metric)?;
@@ -106,42 +104,36 @@ fn overall(comparison: &Comparison, metrics: &[Metric], key: String, title: Stri
         Some(vec![
             Value::text(metric.name()),
             Value::Number(comparison.ratios(*metric).len() as f64),
-            Value::Ratio { ratio: mean.ratio, low: mean.low, high: mean.high, significant, probability },
+            Value::ratio(&mean, significant, probability),
             Value::Number(differ as f64),
         ])
     };
-    let note = "The interval is that of these cells. Cells that differ: after Holm's correction; without it, five in a \
-                hundred that do not would seem to."
-        .to_owned();
-    Table { key, title, note, columns, rows: metrics.iter().filter_map(row).collect() }
+    let note = "The interval covers these cells only. Cells that differ: after Holm's correction; without it, five in a \
+                hundred equal cells would seem to differ.";
+    Table::new(key, title, columns, metrics.iter().filter_map(row).collect()).with_note(note)
 }
 
-/// The limits and what became of them; `None` without any.
+/// The limits with their outcomes; `None` for no limits.
 pub(crate) fn thresholds(judged: &[Judged]) -> Option<Table> {
     if judged.is_empty() {
         return None;
     }
-    let count = |key, name| Column::number(key, name, "").digits(Digits::Fixed(0));
     let columns = vec![
         Column::text("threshold", "fails if").naming(),
         Column::text("campaign", "of"),
         Column::text("outcome", "outcome"),
         Column::text("why", "why"),
-        count("crossed", "crossed"),
-        count("undecided", "undecided"),
-        count("kept", "kept"),
-        count("not_judged", "not judged"),
+        Column::count("crossed", "crossed"),
+        Column::count("undecided", "undecided"),
+        Column::count("kept", "kept"),
+        Column::count("not_judged", "not judged"),
         Column::text("worst", "nearest or beyond"),
         Column::number("worst_ratio", "its ratio", ""),
     ];
     let row = |it: &Judged| {
         let worst = it.worst.as_ref();
-        let ratio = worst.map_or(Value::Empty, |(_, ratio)| Value::Ratio {
-            ratio: ratio.ratio,
-            low: ratio.low,
-            high: ratio.high,
-            significant: false,
-            probability: ratio.probability(it.threshold.limit),
+        let ratio = worst.map_or(Value::Empty, |(_, ratio)| {
+            Value::ratio(ratio, false, ratio.probability(it.threshold.limit))
         });
         let of_cells = |count: usize| match it.threshold.scope {
             Scope::Each => Value::Number(count as f64),
@@ -160,27 +152,15 @@ pub(crate) fn thresholds(judged: &[Judged]) -> Option<Table> {
             ratio,
         ]
     };
-    let note = "Crossed: the whole 95 % interval lies beyond the limit, of many cells also after Holm's correction. \
-                Undecided: the interval reaches beyond it."
-        .to_owned();
-    let table = Table {
-        key: "thresholds".to_owned(),
-        title: "Limits".to_owned(),
-        note,
-        columns,
-        rows: judged.iter().map(row).collect(),
-    };
-    Some(table.without_empty_columns())
+    let note = "Crossed: the whole 95 % interval lies beyond the limit, for several cells also after Holm's correction. \
+                Undecided: the interval reaches beyond it.";
+    let rows = judged.iter().map(row).collect();
+    Some(Table::new("thresholds", "Limits", columns, rows).with_note(note).without_empty_columns())
 }
 
-/// The columns of what the pairs have in common, and their names.
+/// The columns that identify the pairs, and their names.
 fn identities(pairs: &[Pair]) -> (Vec<Column>, Vec<String>) {
-    let mut names: Vec<String> = Vec::new();
-    for lowtide_record::FactorLevel { name, .. } in pairs.iter().flat_map(|pair| &pair.identity) {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
+    let names = distinct(pairs.iter().flat_map(|pair| &pair.identity).map(|factor| factor.name.clone()));
     let column = |name: &String| {
         let values: Vec<&str> = pairs.iter().filter_map(|pair| value(pair, name)).collect();
         factor_column(name, values.into_iter())
@@ -206,14 +186,8 @@ fn reading(reading: &Result<Reading, Missing>) -> Value {
 
 fn ratio(finding: &Finding) -> Value {
     match &finding.ratio {
-        Ok(it) => Value::Ratio {
-            ratio: it.ratio,
-            low: it.low,
-            high: it.high,
-            significant: finding.significant(),
-            probability: finding.probability,
-        },
-        // That there is none is said of the side that has none, or of no metric of the cell.
+        Ok(it) => Value::ratio(it, finding.significant(), finding.probability),
+        // The reading of the side without a value already shows the reason.
         Err(Missing::Nothing | Missing::NoSteadyState) => Value::Empty,
         Err(why) => Value::Missing(why.to_string()),
     }
@@ -230,18 +204,17 @@ fn note(comparison: &Comparison) -> String {
             count => format!("{count} cells"),
         },
     );
-    let rests = |what: &str| comparison.pairs.iter().any(|pair| pair.rests_on.contains(what));
-    if rests("batches") {
-        note.push_str(
-            " Batches: the interval rests on one run, and what differs from run to run is not in it; `[repeat] times` \
-             measures that.",
-        );
-    }
-    if rests("runs") {
-        note.push_str(" Runs: it rests on how the repetitions scatter.");
-    }
-    if rests("pairs") {
-        note.push_str(" Pairs: it rests on the ratios of repetitions that were measured in turns.");
+    let rests_on = |what: &str| comparison.pairs.iter().any(|pair| pair.rests_on.contains(what));
+    for (basis, sentence) in [
+        (
+            "batches",
+            " Batches: the interval rests on one run and does not include the variation between runs, which \
+             `[repeat] times` measures.",
+        ),
+        ("runs", " Runs: the interval rests on the scatter of the repetitions."),
+        ("pairs", " Pairs: the interval rests on the ratios of interleaved repetitions."),
+    ] {
+        note.push_str(if rests_on(basis) { sentence } else { "" });
     }
     let unsettled = |pair: &Pair| {
         let finding = pair.of(comparison.level());
@@ -258,7 +231,7 @@ fn note(comparison: &Comparison) -> String {
     note
 }
 
-/// Points by name; of many the first.
+/// The first points by name, and the number of the others.
 fn listed(points: &[crate::compare::Identity]) -> String {
     let mut labels: Vec<String> = points.iter().take(MOST_LISTED).map(crate::compare::label).collect();
     if points.len() > MOST_LISTED {
@@ -267,7 +240,7 @@ fn listed(points: &[crate::compare::Identity]) -> String {
     labels.join("; ")
 }
 
-/// What a metric is called in a heading.
+/// The heading of a metric.
 fn words(metric: Metric) -> String {
     match metric {
         Metric::Iops => "IOPS".to_owned(),

@@ -1,6 +1,6 @@
-//! The tables of the report: the answer of each cell, published numbers, comparisons, utilisation.
+//! The tables of the report: results of each cell, published numbers, comparisons, utilisation.
 //!
-//! Not here: layout (`render`) and sentences (`verdict`).
+//! Layout is in `render`, sentences are in `verdict`.
 
 mod cells;
 mod claims;
@@ -19,7 +19,7 @@ pub(crate) use utilisation::utilisation;
 
 use super::table::{Align, Column};
 
-/// A column of a factor's values; sizes and counts are set as numbers.
+/// A column of a factor's values; sizes and counts are aligned as numbers.
 fn factor_column<'v>(name: &str, mut values: impl Iterator<Item = &'v str>) -> Column {
     let numeric = values.all(|value| value.starts_with(|c: char| c.is_ascii_digit()));
     let column = Column::text(name, &name.replace('_', " ")).naming();

@@ -1,9 +1,9 @@
-//! The published numbers that nothing was put beside, and why.
+//! The published numbers that are not compared, with the reasons.
 
 use crate::table::{Column, Table, Value};
 use lowtide_lab::experiment::NotCompared;
 
-/// The table, a row for each reason; `None` where everything is compared.
+/// The table, a row for each reason; `None` if every number is compared.
 pub(crate) fn not_compared(excuses: &[NotCompared]) -> Option<Table> {
     let columns =
         vec![Column::text("study", "study"), Column::text("rows", "rows"), Column::text("why", "why not")];
@@ -13,6 +13,5 @@ pub(crate) fn not_compared(excuses: &[NotCompared]) -> Option<Table> {
         vec![study, Value::text(lines.join(", ")), Value::text(&excuse.why)]
     };
     let rows: Vec<Vec<Value>> = excuses.iter().map(row).collect();
-    let (key, title) = ("not_compared".to_owned(), "Published and not compared".to_owned());
-    (!rows.is_empty()).then(|| Table { key, title, note: String::new(), columns, rows })
+    (!rows.is_empty()).then(|| Table::new("not_compared", "Published and not compared", columns, rows))
 }

@@ -1,21 +1,21 @@
-//! The published comparison: what others measured, what this campaign says, and whether that proves anything.
+//! The table of published numbers with the campaign's numbers, their errors and remarks.
 
 use crate::comparison::Comparison;
 use crate::table::{Align, Column, Digits, Table, Value};
 
-/// The caveat, and why there is no number where there is none.
-pub(crate) fn remark(comparison: &Comparison) -> String {
-    let parts: Vec<&str> = comparison.missing.iter().map(String::as_str).collect();
-    let note = Some(comparison.note.as_str()).filter(|note| !note.is_empty());
-    parts.into_iter().chain(note).collect::<Vec<_>>().join("; ")
+/// The reason for a missing number, and the caveat.
+fn remark(comparison: &Comparison) -> String {
+    let note = Some(&comparison.note).filter(|note| !note.is_empty());
+    let parts: Vec<&str> = comparison.missing.iter().chain(note).map(String::as_str).collect();
+    parts.join("; ")
 }
 
-/// The comparison table of a campaign; `None` where there is nothing to compare with.
+/// The comparison table of a campaign; `None` for no published numbers.
 pub(crate) fn published(comparisons: &[Comparison], simulated: bool) -> Option<Table> {
     table(comparisons, simulated, false)
 }
 
-/// The comparison table of a study, whose rows are named by their number in it.
+/// The comparison table of a study, with the row numbers of the study.
 pub(crate) fn study(comparisons: &[Comparison]) -> Option<Table> {
     table(comparisons, true, true)
 }
@@ -24,19 +24,19 @@ fn table(comparisons: &[Comparison], simulated: bool, numbered: bool) -> Option<
     if comparisons.is_empty() {
         return None;
     }
-    // Long names of cells would be repeated in every part of a table too wide for a terminal.
+    // With row numbers, the long names of cells need not be repeated in every part of a split table.
     let named = |column: Column| if numbered { column } else { column.naming() };
     let row = |it: &Comparison| if numbered { Value::number(Some(f64::from(it.line))) } else { Value::Empty };
     let columns = vec![
         Column::text("study", "study").naming(),
-        Column::number("row", "row", "").digits(Digits::Fixed(0)).naming(),
+        Column::count("row", "row").naming(),
         named(Column {
             align: if numbered { Align::Left } else { Align::Right },
             ..Column::text("where", "where")
         }),
         named(Column::text("metric", "what")),
-        Column::number("published", "published", "").digits(Digits::Each),
-        Column::number("model", if simulated { "model" } else { "measured" }, "").digits(Digits::Each),
+        Column::each("published", "published", ""),
+        Column::each("model", if simulated { "model" } else { "measured" }, ""),
         Column::text("unit", "unit"),
         Column::number("error_percent", "error", "%").digits(Digits::Signed(0)),
         Column::text("used_to_fit", "fitted?"),
@@ -72,15 +72,13 @@ fn table(comparisons: &[Comparison], simulated: bool, numbered: bool) -> Option<
         notes.push("Numbers marked fitted were used to choose the device's parameters: agreement there proves nothing.".to_owned());
     }
     if comparisons.iter().any(|c| c.bound.is_some()) {
-        notes.push("≥ and ≤ mark published bounds: no error is given where the bound is kept.".to_owned());
+        notes.push("≥ and ≤ mark published bounds: a bound that is kept has no error.".to_owned());
     }
     let title = if one_study {
-        format!("Beside the published numbers: {}", comparisons[0].study)
+        format!("Comparison with published numbers: {}", comparisons[0].study)
     } else {
-        "Beside the published numbers".to_owned()
+        "Comparison with published numbers".to_owned()
     };
-    Some(
-        Table { key: "published".to_owned(), title, note: notes.join(" "), columns, rows }
-            .without_empty_columns(),
-    )
+    let table = Table::new("published", title, columns, rows).with_note(notes.join(" "));
+    Some(table.without_empty_columns())
 }

@@ -1,11 +1,11 @@
-//! The utilisation table: devices side by side at the same fill, as a buyer compares them.
+//! The utilisation table: settled levels of several devices at the same fill.
 //!
-//! Made where cells fall into several curves over the fill; for one curve the answer table says it already.
-//! Only fills that at least two curves share are shown.
+//! A single curve over the fill has no such table, because the answer table already shows it. The rows are the fills
+//! that at least two curves share.
 
 use crate::answer::{Answer, quantity_of};
 use crate::sweep::{groups, slug};
-use crate::table::{Column, Digits, Table, Value};
+use crate::table::{Column, Table, Value};
 
 const MOST_CURVES: usize = 6;
 
@@ -26,24 +26,21 @@ pub(crate) fn utilisation(answers: &[Answer<'_>]) -> Option<Table> {
         return None;
     }
 
-    let mut columns =
-        vec![Column::number("fill", "fill", "%").scaled(100.0).digits(Digits::Fixed(0)).naming()];
+    let mut columns = vec![Column::percent("fill", "fill").naming()];
     for group in &groups {
         let key = format!("settled_{}_{}", quantity.key(), slug(&group.label));
         columns.push(Column::number(&key, &group.label, quantity.unit()));
     }
     let two = groups.len() == 2;
     if two {
-        columns.push(Column::number("advantage", "advantage", "%").scaled(100.0).digits(Digits::Fixed(0)));
+        columns.push(Column::percent("advantage", "advantage"));
     }
     let rows = fills
         .iter()
         .map(|fill| {
             let settled: Vec<_> = (0..groups.len()).map(|g| find(g, *fill).and_then(|a| a.settled)).collect();
             let mut row = vec![Value::Number(*fill as f64 / 100.0)];
-            row.extend(
-                settled.iter().map(|s| s.map_or(Value::Empty, |e| Value::Estimate(e.mean, e.half_width))),
-            );
+            row.extend(settled.iter().map(|settled| Value::estimate(*settled)));
             if two {
                 let ratio = settled[0].zip(settled[1]).map(|(a, b)| b.mean / a.mean);
                 row.push(Value::number(ratio));
@@ -56,11 +53,5 @@ pub(crate) fn utilisation(answers: &[Answer<'_>]) -> Option<Table> {
     } else {
         String::new()
     };
-    Some(Table {
-        key: "utilisation".to_owned(),
-        title: "At the same utilisation".to_owned(),
-        note,
-        columns,
-        rows,
-    })
+    Some(Table::new("utilisation", "At the same utilisation", columns, rows).with_note(note))
 }

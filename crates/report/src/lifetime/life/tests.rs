@@ -1,5 +1,5 @@
-//! Readings of every kind of drive in `published/lifetime.csv`, written by hand in the format of smartctl and
-//! nvme-cli, with figures computed by hand.
+//! Readings of every kind of drive in `published/lifetime.csv`, written by hand in the formats of smartctl and
+//! nvme-cli, with expected values computed by hand.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn intel_counts_nand_in_gib() {
 }
 
 #[test]
-fn intel_320_has_no_nand_counter_and_its_wear_is_used() {
+fn intel_320_without_nand_counter_uses_its_wear() {
     let now = reading(INTEL_320);
     // The data sheet's example: 30,000 units are 1,007 GB.
     assert_eq!((now.host_bytes.expect("counted") / 1e9).round(), 1007.0);
@@ -43,7 +43,7 @@ fn intel_320_has_no_nand_counter_and_its_wear_is_used() {
     // One to three percent in one year: 97/3 to 99 years at the same pace.
     let years = life.years_left.expect("known");
     assert!((years.low - 97.0 / 3.0).abs() < 1e-9 && (years.high - 99.0).abs() < 1e-9, "{years:?}");
-    assert_eq!(life.basis.as_deref(), Some("2 % of its life is used, the drive says"));
+    assert_eq!(life.basis.as_deref(), Some("the drive reports 2 % of its life used"));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn nvme_cli_with_a_vendor_log() {
 }
 
 #[test]
-fn two_readings_tell_of_the_time_between() {
+fn two_readings_give_the_rate_between_them() {
     let then = reading(INTEL_520);
     let now = Reading {
         power_on_hours: Some(10_240.0),
@@ -105,19 +105,19 @@ fn two_readings_tell_of_the_time_between() {
     // 1 TB in ten days, five times as much into the NAND.
     assert!((life.bytes_per_day.expect("known") - 1e11).abs() < 1e3, "{life:?}");
     assert!((period.write_amplification.expect("known") - 5.0).abs() < 1e-6, "{period:?}");
-    // A tenth is used, at the amplification of the whole life; the rest goes at five.
+    // A tenth is used, at the amplification of the whole life; the rest will be used at an amplification of five.
     let whole = life.periods[0].write_amplification.expect("known");
     let left = life.host_bytes_left.expect("known");
     let host = now.host_bytes.expect("known");
     assert!((left.low / (host * 89.0 / 11.0 * whole / 5.0) - 1.0).abs() < 1e-9, "{left:?}");
     let back = Life::new(&then, Some(&now), None, None).expect_err("backwards");
-    assert_eq!(back, LifeError::WentBack { what: "the power-on time" });
+    assert_eq!(back, LifeError::Decreased { what: "the power-on time" });
     let other = Life::new(&now, Some(&reading(CRUCIAL)), None, None).expect_err("another drive");
     assert!(other.to_string().contains("different drives"), "{other}");
 }
 
 #[test]
-fn rated_cycles_take_the_place_of_the_drives_word() {
+fn rated_cycles_override_the_drives_used_share() {
     let now = reading(S3610);
     let endurance =
         Endurance { raw: Bytes::new(1_000_000_000_000), cycles: "5000..10000".parse().expect("cycles") };
@@ -130,7 +130,7 @@ fn rated_cycles_take_the_place_of_the_drives_word() {
 }
 
 #[test]
-fn a_new_drive_has_no_upper_end() {
+fn a_new_drive_has_no_upper_bound() {
     let now = Reading { used_percent: Some(0.0), ..reading(NVME) };
     let years = life(&now, None, None).years_left.expect("known");
     assert!((years.low - 99.0).abs() < 1e-9 && years.high.is_infinite(), "{years:?}");
@@ -139,7 +139,7 @@ fn a_new_drive_has_no_upper_end() {
 }
 
 #[test]
-fn attributes_of_a_model_that_smartctl_does_not_know_are_left_alone() {
+fn attributes_unknown_to_smartctl_are_ignored() {
     let unknown = INTEL_520.replace("NAND_Writes_1GiB", "Unknown_Attribute");
     assert_eq!(reading(&unknown).media, None);
     let samsung = INTEL_520
@@ -149,7 +149,7 @@ fn attributes_of_a_model_that_smartctl_does_not_know_are_left_alone() {
 }
 
 #[test]
-fn newer_fields_of_smartctl_are_read() {
+fn newer_fields_of_smartctl_are_parsed() {
     let text = r#"{ "model_name": "X", "logical_block_size": 4096, "endurance_used": { "current_percent": 4 },
         "ata_device_statistics": { "pages": [ { "number": 1, "table": [
             { "offset": 24, "name": "Logical Sectors Written", "size": 6, "value": 1000 } ] } ] } }"#;
@@ -158,7 +158,7 @@ fn newer_fields_of_smartctl_are_read() {
 }
 
 #[test]
-fn what_is_no_reading_is_told() {
+fn input_without_counters_is_rejected() {
     assert!(Reading::parse("ID# ATTRIBUTE_NAME").expect_err("text").to_string().contains("not JSON"));
     for text in ["{}", "[]", "3", "null", "{\"a\":{\"b\":1}}"] {
         assert!(Reading::parse(text).expect_err(text).to_string().contains("no counters"), "{text}");

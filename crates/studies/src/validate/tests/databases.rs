@@ -62,7 +62,7 @@ fn the_settled_level_of_a_database_is_no_throughput() {
 #[test]
 fn a_block_device_has_no_new_orders() {
     let none = of_claim("measure = 'level'\nof = 'new-orders'\nat-least = 0", |text| campaign(text, 1));
-    assert!(!none.holds && none.found.contains("it asked no database"), "{none:?}");
+    assert!(!none.holds && none.found.contains("the cell ran no database"), "{none:?}");
 }
 
 #[test]
