@@ -111,7 +111,7 @@ fn without_a_list_the_price_of_the_device_file_is_used() {
     lab.write("sizes.toml", sizes().replace("intel-320-160gb", "./own.toml").replace("\"sizes\"", "\"own\""));
     lab.ok("run ./sizes.toml --scale 1/256");
     lab.write("none.csv", "my-drives,300\n");
-    let says = ["nothing says what my-drive costs; the list has `my-drives`", "my-drive,390"];
+    let says = ["no price of my-drive is known; the list has `my-drives`", "my-drive,390"];
     lab.refuses("cost own --prices none.csv", 2, &says);
     lab.write("own.toml", named("price-usd = 250"));
     lab.ok("run ./sizes.toml --scale 1/256");

@@ -119,14 +119,14 @@ fn a_real_drive_lasts_by_its_own_counters() {
     lab.prints("lifetime --smart now.json --smart ocp.json --writes 1TB/day", &says);
     lab.write("320.json", sample("intel-320.json"));
     let wear = lab.ok("lifetime --smart 320.json");
-    assert_says(&wear, &["The drive counts no NAND writes", "32.3–99 years left at 2.76 GB/day"]);
+    assert_says(&wear, &["The drive has no counter of NAND writes", "32.3–99 years left at 2.76 GB/day"]);
     lab.write("then.json", sample("intel-520.json"));
     let now = sample("intel-520.json").replace("25000", "25100").replace("320000", "320640");
     lab.write("later.json", now.replace("\"hours\": 10000", "\"hours\": 10024"));
     let between = lab.ok("lifetime --smart later.json --since then.json");
     // 640 × 32 MiB are 20 GiB in a day; 100 GiB of NAND.
     assert_says(&between, &["Write amplification between the readings: 5 NAND bytes", "at 21.5 GB/day"]);
-    let says = ["went back between the readings", "`--since` the earlier reading"];
+    let says = ["decreased between the readings", "`--since` the earlier reading"];
     lab.refuses("lifetime --smart then.json --since later.json", 2, &says);
 }
 
@@ -152,8 +152,8 @@ fn bad_arguments_say_what_is_accepted() {
     let refused = |arguments: &str, says: &[&str]| lab.refuses(&format!("lifetime {arguments}"), 2, says);
     let accepted = "such as `40MiB/s` or `5TB/day`; or drive writes per day, such as `0.5DWPD`";
     for (rate, says) in [
-        ("40MiB", "no `/` and a time"),
-        ("5TB/fortnight", "`fortnight` is no time to write per"),
+        ("40MiB", "neither `/` with a time"),
+        ("5TB/fortnight", "`fortnight` is not a unit of time"),
         ("40mib/s", "did you mean `40MiB`?"),
         ("0B/s", "nothing wears"),
     ] {
