@@ -4,7 +4,7 @@
 
 use super::Stop;
 use lowtide_core::{
-    BlockDevice, Bytes, Completion, Control, Counters, DeviceError, Extents, Interval, Nanos, Request, Seed,
+    BlockDevice, Bytes, Completion, Control, DeviceError, Extents, Interval, Nanos, Request, Seed, Tag,
     VirtualTime, Workload, virtual_load,
 };
 use lowtide_device::SimulatedSsd;
@@ -116,14 +116,14 @@ fn too_few(data: Bytes) -> Stop {
     ))
 }
 
-/// The drive made small, and how many times.
+/// The scale at which the drive has about [`SMALL`] bytes of NAND, and the drive at that scale.
 pub(super) fn small(drive: &FlashSpec) -> (u64, FlashSpec) {
     let scale = (drive.nand.raw.get() / SMALL).max(1);
     (scale, drive.scaled(scale))
 }
 
-/// A drive that refuses every request once it is interrupted or has served what is allowed: no load goes on then, however
-/// long its intervals are.
+/// A drive that refuses all requests after an interrupt, or after it has served the allowed number. A refusal ends the
+/// load, even in the middle of a long interval.
 struct Metered<'a> {
     drive: SimulatedSsd,
     allowance: Allowance<'a>,
@@ -136,9 +136,14 @@ impl Metered<'_> {
     }
 }
 
-impl BlockDevice for Metered<'_> {
-    fn capacity(&self) -> Bytes {
-        self.drive.capacity()
+impl lowtide_core::Wraps for Metered<'_> {
+    type Inner = SimulatedSsd;
+
+    fn inner(&self) -> &SimulatedSsd {
+        &self.drive
+    }
+    fn inner_mut(&mut self) -> &mut SimulatedSsd {
+        &mut self.drive
     }
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
         if self.is_over() {
@@ -147,25 +152,13 @@ impl BlockDevice for Metered<'_> {
         self.served += 1;
         self.drive.submit(now, request)
     }
-    fn warm(&self, upcoming: &[Request]) {
-        self.drive.warm(upcoming);
-    }
-    fn idle_until(&mut self, until: VirtualTime) {
-        self.drive.idle_until(until);
-    }
-    fn power_cut(&mut self, now: VirtualTime) {
-        self.drive.power_cut(now);
-    }
-    fn secure_erase(&mut self) {
-        self.drive.secure_erase();
-    }
-    fn counters(&self) -> Counters {
-        self.drive.counters()
+    fn begin(&mut self, now: VirtualTime, request: &Request, _tag: Tag) -> Option<Completion> {
+        Some(BlockDevice::submit(self, now, request))
     }
 }
 
-/// Runs a small drive; `each` hears the rate of an interval, and the bytes at full size after which moving began. The requests
-/// it served: with fewer than allowed, `each` ended it.
+/// Runs the scaled drive. After each interval, `each` gets its rate and, once garbage collection has begun, the number of
+/// bytes written before that, at full size. Returns the number of requests served.
 fn run(
     drive: &FlashSpec,
     load: &Load,
