@@ -41,7 +41,7 @@ fn dollars_follow_from_price_size_and_level() {
     assert_eq!(floor["usable_bytes"], rows[2]["data_bytes"], "{floor}");
     assert_eq!(floor["how"], "largest size measured; more may fit");
     let never = ask("prices.csv", "10GiB/s");
-    assert_eq!(never["tables"]["floor"]["rows"][0]["how"], "no size measured keeps it");
+    assert_eq!(never["tables"]["floor"]["rows"][0]["how"], "no measured size keeps it");
     // A floor between the levels of two sizes gives a size between them.
     let level = |row: usize| rows[row]["settled_mib_per_s"].as_f64().expect("settled");
     assert!(level(1) > level(2), "more data than the map cache reaches: {rows:?}");

@@ -381,7 +381,7 @@ fn a_resumed_cell_does_not_continue_on_a_new_drive() {
     let sweep = ["--set", "sweep.terminals=[1, 2]"];
     bench.interrupted_in_the_second_cell(&sweep);
     let err = bench.ends(&[&sweep[..], &["--resume"]].concat(), 1);
-    assert_says(&err, &["the history it goes on from is not known", "intel-x25-e-32gb"]);
+    assert_says(&err, &["the history of intel-x25-e-32gb is unknown"]);
     assert_eq!(done_and_begun(&bench.store()), (1, 0), "nothing was measured on a new drive");
 }
 

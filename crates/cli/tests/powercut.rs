@@ -57,7 +57,7 @@ fn impossible_combinations_are_refused() {
     for (arguments, says) in [
         ("--engine mysql", ["possible values", "mariadb"]),
         ("--engine mariadb-myisam", ["no transactions", "postgresql"]),
-        ("--engine postgres --filesystem simulated", ["take xfs or ext4", ""]),
+        ("--engine postgres --filesystem simulated", ["use xfs or ext4", ""]),
         ("--filesystem xfs --barrier off", ["nobarrier", "ext4"]),
         ("--device intel-320-160g", ["did you mean `intel-320-160gb`", ""]),
         ("--device cloud-gp3-3000 --scale 1 --cache volatile", ["always protected", ""]),

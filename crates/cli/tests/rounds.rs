@@ -208,7 +208,7 @@ fn rounds_and_bursts_run_on_files_of_the_host() {
         .replace("\"5s\"", "\"20ms\"")
         .replace("\"50s\"", "\"10ms\"");
     lab.write("files.toml", text);
-    let says = ["after 5 rounds", "2 × the active range", "which files do not have: not done"];
+    let says = ["after 5 rounds", "2 × the active range", "not available for files: not done"];
     lab.prints("run ./files.toml --format json", &says);
     let rows = common::rows(&lab.exports("lowtide.db").0);
     let starts: Vec<f64> =

@@ -92,7 +92,7 @@ fn nbdkit_passes_on_what_nbdcopy_sends() {
     let served = Served::start(&lab, "--unix drive.sock");
     let script = "nbdcopy --flush image \"$uri\" && nbdcopy \"$uri\" copy";
     let uri = format!("uri={}", served.uri(""));
-    if ok(&lab, "nbdkit", &format!("-U - nbd {uri} --run {script}")).is_some() {
+    if ok(&lab, "nbdkit", &["-U", "-", "nbd", &uri, "--run", script]).is_some() {
         assert_copied(&lab, "copy", &image, "nbdkit");
     }
     served.ends_well();

@@ -57,7 +57,7 @@ fn data_survive_an_enlargement_and_the_new_space_is_usable() {
     lab.refuses("logdisk resize disk.log --size 1GiB", 3, &["is in use"]);
     served.ends_well();
     lab.refuses("logdisk resize disk.log --size 64MiB", 2, &["a log disk can only grow"]);
-    lab.refuses("logdisk resize disk.log --size 1TiB", 2, &["it can grow to about"]);
+    lab.refuses("logdisk resize disk.log --size 1TiB", 2, &["this log disk can grow to about"]);
     assert_eq!(std::fs::metadata(lab.path("disk.log")).expect("the file").len(), 128 << 20, "as it was");
     lab.ok("logdisk resize disk.log --size 1GiB --reserve 0.2");
     let checked = lab.json("logdisk check disk.log");

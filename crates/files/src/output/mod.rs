@@ -77,7 +77,7 @@ impl Role {
     }
 
     fn room(self) -> String {
-        let stored = if self.is_stored { ": what was measured is in the store" } else { "" };
+        let stored = if self.is_stored { ": the measurements are in the store" } else { "" };
         format!("name another place, or make room{stored}")
     }
 }
