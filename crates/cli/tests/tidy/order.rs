@@ -74,7 +74,7 @@ pub const MODULES: [(&str, &str); 14] = [
     ),
     (
         "report",
-        "answer claim comparison export find number | sweep table | group | \
+        "group | answer claim comparison export find number | sweep table | \
          compare durability frame lifetime | cost databases verdict | figure tables | \
          render rounds | html | build sample",
     ),
