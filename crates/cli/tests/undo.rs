@@ -291,7 +291,7 @@ fn unsupported_steps_are_refused_before_anything_is_written() {
     let Some(bench) = Bench::new(EXPERIMENT) else { return };
     let before = bench.disk.checksum();
     for (set, words) in [
-        ("purge=nvme-format", "no NVMe drive"),
+        ("purge=nvme-format", "not an NVMe drive"),
         ("purge=ata-secure-erase", "no ATA drive"),
         ("purge=secure-erase", "several ways to erase"),
         ("scheduler=fastest", "has none, mq-deadline"),

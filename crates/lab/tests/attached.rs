@@ -362,7 +362,7 @@ fn a_power_cut_does_not_tear_logical_blocks() {
     let mut drive = Attached::new(wanted(offer("whole"))).expect("attached");
     fs::write(drive.path().join("file"), b"bytes").expect("written");
     let error = drive.power_cut(Tear::Sector).expect_err("its blocks have 4096 bytes").to_string();
-    assert!(error.contains("4096 bytes") && error.contains("leaves each whole"), "{error}");
+    assert!(error.contains("4096 bytes") && error.contains("never tears"), "{error}");
     drive.power_cut(Tear::Page).expect("pieces of a block");
     drive.power_on().expect("on");
     drive.mount_after_power_cut().expect("mounted");

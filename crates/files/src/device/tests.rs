@@ -67,7 +67,7 @@ fn a_log_reads_the_device_it_lies_on() {
         ("segment = '128MiB'", "segment: 128MiB is none of"),
         ("reserve = 0.01", "reserve: 0.01 is not a share from 0.02 to 0.9"),
         ("reserve = 9", "reserve: 9 is not a share from 0.02 to 0.9"),
-        ("latency = '0s'", "latency: needs some time"),
+        ("latency = '0s'", "latency: must be above 0"),
     ] {
         let device = parse(&format!("{file}{line}\n")).unwrap_or_else(|error| panic!("{error}"));
         let error = device.spec.validate().expect_err(line).to_string();

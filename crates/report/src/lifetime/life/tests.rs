@@ -161,7 +161,7 @@ fn newer_fields_of_smartctl_are_parsed() {
 fn input_without_counters_is_rejected() {
     assert!(Reading::parse("ID# ATTRIBUTE_NAME").expect_err("text").to_string().contains("not JSON"));
     for text in ["{}", "[]", "3", "null", "{\"a\":{\"b\":1}}"] {
-        assert!(Reading::parse(text).expect_err(text).to_string().contains("no counters"), "{text}");
+        assert!(Reading::parse(text).expect_err(text).to_string().contains("no known counters"), "{text}");
     }
     let asleep = r#"{"smartctl":{"exit_status":2,"messages":[{"string":"Smartctl open device: /dev/sda failed: Permission denied","severity":"error"}]}}"#;
     assert!(Reading::parse(asleep).expect_err("nothing").to_string().contains("Permission denied"));
