@@ -33,7 +33,7 @@ use std::time::{Duration, UNIX_EPOCH};
 pub(super) const NAME: &str = "disk";
 /// The inode of the file.
 const FILE: INodeNo = INodeNo(2);
-/// Most requests in flight: far more than the queue depth of a loop device.
+/// Maximum number of requests in flight, far above the queue depth of a loop device.
 const IN_FLIGHT: u16 = 1024;
 /// How long the kernel may cache attributes.
 const NO_CACHE: Duration = Duration::ZERO;

@@ -1,7 +1,8 @@
 //! [`Formatted`]: a claimed device with a mounted filesystem that lowtide made.
 //!
-//! The mounted filesystem holds the device. While `mkfs`, `mount` and `wipefs` run, the claim closes the
-//! device, because these programs open it exclusively; they fail if another program has opened it in between.
+//! The mounted filesystem holds the device. `mkfs`, `mount` and `wipefs` open the device exclusively, so the claim
+//! closes
+//! it while they run. They fail if another program has opened it in between.
 
 use super::claim::Claim;
 use super::journal::{Change, mount_point};
@@ -41,8 +42,7 @@ fn program(kind: Filesystem) -> Program {
 }
 
 impl Mkfs<'_> {
-    /// Makes the filesystem on the device with that node. `path` is the user's name of the device, for
-    /// messages.
+    /// Makes the filesystem on the device at `node`. `path` is the device as the user named it, for messages.
     ///
     /// # Errors
     /// [`HostError::Tool`] if `mkfs` fails; [`HostError::Interrupted`] once `interrupt` is set.
@@ -65,7 +65,7 @@ impl Mkfs<'_> {
             |option: &str| self.size.map_or_else(String::new, |size| format!(" {option}{}", size.get()));
         let text = match self.kind {
             Filesystem::Ext4 => {
-                // Nothing is initialised in the background, which would write during the measurement. No blocks are
+                // Background initialisation is off, because it would write during the measurement. No blocks are
                 // reserved for root.
                 let lazy = "lazy_itable_init=0,lazy_journal_init=0";
                 let discard = if self.trims { "discard" } else { "nodiscard" };
@@ -122,8 +122,7 @@ impl Formatted {
         Ok(mounted)
     }
 
-    /// Rejects a mount whose source is not the device itself: mount options can put another device in
-    /// between.
+    /// Rejects a mount whose source is not the device itself: mount options can insert another device.
     fn check(&self) -> Result<(), HostError> {
         let disk = self.claim.disk();
         let mounts = mountinfo::of("self");

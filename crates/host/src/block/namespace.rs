@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 /// A mount namespace.
 #[derive(Debug)]
 pub(super) struct Namespace {
-    /// A process and a thread in it; `None` for the namespace of this process.
+    /// A process and a thread in the namespace; `None` for the namespace of this process.
     thread: Option<(u32, u32)>,
-    /// Its mounts, oldest first.
+    /// The mounts of the namespace, oldest first.
     pub mounts: Vec<Mount>,
 }
 

@@ -45,7 +45,7 @@ impl Disk {
         set(self, scheduler)
     }
 
-    /// Sets whether the kernel takes an attached drive for a spinning disk, which the kernel and databases treat
+    /// Sets whether the kernel treats an attached drive as a spinning disk. The kernel and databases treat such disks
     /// differently from flash. Detaching the drive restores the setting.
     ///
     /// # Errors
