@@ -1,8 +1,9 @@
-//! The file or block device that holds a log disk ([`Backing`]): made, opened, and locked.
+//! The file or block device that holds a log disk ([`Backing`]): created, opened, and locked.
 //!
-//! A file is locked. A block device is locked too and, if it is opened for writing, opened exclusively, so that nobody
-//! can mount it or build another device on it. The contents of a device are destroyed only if its serial was typed
-//! ([`lowtide_host::block::Claim`]). Not here: the format of the log disk.
+//! Files and block devices are locked. A block device that is opened for writing is also opened exclusively, so that
+//! nobody can mount it or build another device on it. The contents of a device are destroyed only if the user typed
+//! its
+//! serial ([`lowtide_host::block::Claim`]). The format is in `lowtide_logdisk`.
 
 use super::FileMedium;
 use lowtide_core::Bytes;
@@ -23,23 +24,23 @@ const LOG_DISK: Role = Role::new("the log disk", "");
 /// A locked file or block device.
 #[derive(Debug)]
 pub struct Backing {
-    /// Its path.
+    /// Path of the file or block device.
     pub path: PathBuf,
     file: File,
     /// Whether it was opened with `O_DIRECT`.
     direct: bool,
-    /// Keeps the devices below a block device reserved.
+    /// Holds the lower levels of a block device.
     guard: Guard,
 }
 
-/// The data that making a log disk may destroy.
+/// Permission to destroy existing contents when a log disk is created.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Overwrite<'a> {
-    /// The contents of a file.
+    /// Permits overwriting a file that is not empty.
     pub file: bool,
-    /// The contents of the block device with this serial.
+    /// Permits overwriting the block device with this serial.
     pub serial: Option<&'a str>,
-    /// Also a partition table, a filesystem, or a log disk on that device.
+    /// Also permits overwriting a signature (partition table, filesystem, log disk) on that device.
     pub signature: bool,
 }
 
