@@ -289,8 +289,7 @@ impl Finder<'_> {
     }
 
     /// Hides the passwords of an address. If the address contains escapes, everything after its scheme is hidden,
-    /// because an
-    /// escape may stand for `:` or `@`.
+    /// because an escape may stand for `:` or `@`.
     fn address(&mut self, range: Range<usize>, escaped: bool) {
         let text = &self.text[range.clone()];
         let has_escapes = escaped && text.contains('\\');

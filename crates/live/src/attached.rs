@@ -1,6 +1,5 @@
 //! A simulated drive that is formatted and mounted for a database ([`Attached`]): a live drive behind a block device
-//! of
-//! this machine.
+//! of this machine.
 //!
 //! ```text
 //!   PreparedDrive ─► history ─► server, a process of its own ─► /dev/loopN ─► xfs | ext4 | btrfs ─► path()
@@ -9,14 +8,12 @@
 //!
 //! The server is a separate process, so that it does not use the filesystem that it serves. In the database's own
 //! process, a thread that holds a lock or faults in a mapped file could block the server, and a process that waits
-//! for
-//! itself cannot be killed. `PR_SET_IO_FLUSHER` lets the server allocate memory while the kernel writes back dirty
-//! pages.
+//! for itself cannot be killed. `PR_SET_IO_FLUSHER` lets the server allocate memory while the kernel writes back
+//! dirty pages.
 //!
 //! If the drive answers at once, the model has a clock of its own. It advances by the time that requests would have
 //! taken; the host's time between requests does not count. When the drive returns to the model's pace, the model
-//! first
-//! completes all acknowledged requests on its own clock; from then on both clocks run together.
+//! first completes all acknowledged requests on its own clock; from then on both clocks run together.
 //!
 //! A byte that was never written through the block device reads as zero, even if the model's history has written it.
 //!
@@ -50,8 +47,7 @@ const BLOCK: u32 = 4096;
 /// The options of an attached drive.
 pub struct AttachOptions<'a> {
     /// The device. If `data` is a directory, an unnamed file in it is used. The name need not be unique, because a
-    /// number is
-    /// appended. `state` is ignored.
+    /// number is appended. `state` is ignored.
     pub offer: Offer,
     /// A model of the same device with its history, and the time of its clock. Default: a new drive.
     pub history: Option<(&'a AnyDevice, VirtualTime)>,
@@ -189,8 +185,7 @@ impl Attached {
     }
 
     /// Switches to answers at the model's pace, after the model has completed all work on its own clock. The caller
-    /// must sync
-    /// the host's dirty pages first: pages that are still dirty are written at the drive's pace.
+    /// must sync the host's dirty pages first: pages that are still dirty are written at the drive's pace.
     ///
     /// # Errors
     /// [`AttachedError::Ask`] if the server is gone.
@@ -208,13 +203,11 @@ impl Attached {
     }
 
     /// Cuts the power. Writes that are not durable are kept, dropped, or torn into pieces of `tear`, and all requests
-    /// fail
-    /// until [`Attached::power_on`]. Returns the losses.
+    /// fail until [`Attached::power_on`]. Returns the losses.
     ///
     /// # Errors
     /// [`AttachedError::Ask`] if the server is gone, or if `tear` is smaller than a logical block (4096 bytes). No
-    /// drive tears
-    /// a logical block, and filesystems rely on that.
+    /// drive tears a logical block, and filesystems rely on that.
     pub fn power_cut(&self, tear: Tear) -> Result<Loss, AttachedError> {
         let order = Order::PowerCut { tear: tear.granule() as u32, stay_off: true };
         let report = self.order(order)?;
@@ -364,8 +357,7 @@ pub struct ServeOptions {
     /// Answers at once until an order changes that. The transport time is measured nevertheless.
     pub at_once_first: bool,
     /// Runs with real-time priority. Without it, programs on the same processors, such as the database, delay the
-    /// drive's
-    /// answers.
+    /// drive's answers.
     pub real_time: bool,
 }
 
@@ -378,8 +370,7 @@ pub struct Served {
 }
 
 /// Serves a drive in this process, which [`attach::attach`] started, until the drive is detached. `say` prints
-/// warnings.
-/// Returns `None` if the parent process has ended. The process must have only one thread.
+/// warnings. Returns `None` if the parent process has ended. The process must have only one thread.
 ///
 /// # Errors
 /// [`AttachedError`] if the drive cannot be opened, or the server or its socket cannot be created.

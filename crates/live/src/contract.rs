@@ -12,8 +12,7 @@
 //!   write was submitted. The first read decides which one, and later reads return the same.
 //!
 //! The check is independent of the drive's implementation: it has no model, no undo data, and no order among writes
-//! in
-//! flight. The contents from before the log are unknown, so the first read of them is accepted.
+//! in flight. The contents from before the log are unknown, so the first read of them is accepted.
 //!
 //! # Not checked
 //! - Atomicity of 4 KiB pages in a power cut.
@@ -288,10 +287,8 @@ mod tests {
     use super::*;
 
     /// Checks a log in a short notation: `w5:3` submits write 5 of value 3 to sector 0, `W` does so with forced unit
-    /// access,
-    /// and `f6` submits a flush. `e5` answers request 5, `E5` fails it, `r7=3` is a read that returns 3, and `x` cuts
-    /// and
-    /// restores the power.
+    /// access, and `f6` submits a flush. `e5` answers request 5, `E5` fails it, `r7=3` is a read that returns 3, and
+    /// `x` cuts and restores the power.
     fn follow(text: &str) -> Findings {
         let mut events = Vec::new();
         for (word, at_ns) in text.split_whitespace().zip(1..) {

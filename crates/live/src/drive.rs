@@ -7,13 +7,11 @@
 //! ```
 //!
 //! A write changes the contents when it is submitted, and a read returns the contents at the time of its answer. A
-//! real
-//! drive may order concurrent requests in the same way.
+//! real drive may order concurrent requests in the same way.
 //!
 //! The model handles whole blocks only. A request may begin or end within a block. The model then reads the blocks
-//! around
-//! it and, for a write, writes them afterwards, as a host would do with a real drive. The contents change only in the
-//! requested bytes, so concurrent writes to other bytes of a block are never lost.
+//! around it and, for a write, writes them afterwards, as a host would do with a real drive. The contents change only
+//! in the requested bytes, so concurrent writes to other bytes of a block are never lost.
 //!
 //! Clients are in `lowtide_host::live`.
 
@@ -95,8 +93,7 @@ pub struct LiveDrive {
     pending: Pending<Undo>,
     block: u32,
     /// Whether replaced bytes are kept for a power cut. Not needed without delay and with a protected cache, because
-    /// every
-    /// answered write is durable then.
+    /// every answered write is durable then.
     keeps_undo: bool,
     time: Time,
     /// Transport time that is subtracted from the latency, in nanoseconds.
@@ -213,8 +210,7 @@ impl LiveDrive {
     }
 
     /// Cuts the power and ends a pause. Requests in flight are lost, and each write that is not durable is kept,
-    /// dropped or
-    /// torn. The power stays off until [`LiveDrive::power_on`].
+    /// dropped or torn. The power stays off until [`LiveDrive::power_on`].
     ///
     /// # Errors
     /// The contents' file fails. The contents are then not the surviving ones, and the power should stay off.
@@ -297,8 +293,7 @@ impl LiveDrive {
     }
 
     /// Switches to answers at the model's pace. The model first completes all requests on its own clock, so that the
-    /// next
-    /// request finds it idle.
+    /// next request finds it idle.
     pub fn at_its_pace(&mut self, now_ns: u64) {
         if self.time.is_real() {
             return;
@@ -477,8 +472,7 @@ impl LiveDrive {
     }
 
     /// The model's tag of a request. The tag contains the number of power cuts, so that completions from before a cut
-    /// are
-    /// recognised.
+    /// are recognised.
     fn tag(&self, ticket: Ticket) -> Tag {
         (self.life & 0x7fff_ffff) << 32 | ticket
     }

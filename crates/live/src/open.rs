@@ -311,8 +311,7 @@ impl ResolvedOffer {
     }
 
     /// Checks that the files for data and state do not overwrite device files, stores, or `files`, the files of other
-    /// drives.
-    /// Then adds them to `files`.
+    /// drives. Then adds them to `files`.
     pub fn check_outputs(&self, files: &mut CommandFiles) -> Result<(), OutputError> {
         files.add_device(&self.offer.device, &self.files);
         if let Data::File(path) = &self.offer.data

@@ -1,9 +1,8 @@
 //! The log of a live drive ([`RequestLog`]): requests, answers, power cuts, and checksums of all data.
 //!
 //! The log has one line for each event, in the order in which the drive saw the events. A line begins with the time
-//! in
-//! nanoseconds of the server's clock. The first line of the log holds the `CLOCK_MONOTONIC` time at which that clock
-//! showed 0. Each sector of 512 bytes has a CRC-32C.
+//! in nanoseconds of the server's clock. The first line of the log holds the `CLOCK_MONOTONIC` time at which that
+//! clock showed 0. Each sector of 512 bytes has a CRC-32C.
 //!
 //! ```text
 //! lowtide requests 1 81234567890
@@ -20,10 +19,8 @@
 //! ```
 //!
 //! `end` has the Linux error number, 0 for none. `risk` is a write that was not durable at the power cut, with the
-//! byte
-//! ranges of it that survived. The log is kept in memory, up to [`MOST_BYTES`]; a log that reaches this limit ends
-//! with
-//! `full`. The log has no data, only checksums. [`super::contract`] checks it.
+//! byte ranges of it that survived. The log is kept in memory, up to [`MOST_BYTES`]; a log that reaches this limit
+//! ends with `full`. The log has no data, only checksums. [`super::contract`] checks it.
 
 use lowtide_core::{Op, Request};
 use lowtide_device::power::{CutWrite, Tear};

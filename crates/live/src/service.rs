@@ -44,8 +44,7 @@ pub struct Service<D> {
 
 impl<D: Controlled> Service<D> {
     /// Serves drives on a new thread. If `alone` is set, the server ends when its last client has left. All clients
-    /// share
-    /// `buffers`.
+    /// share `buffers`.
     ///
     /// # Errors
     /// The system has no more file descriptors or threads.

@@ -56,8 +56,7 @@ impl StateFile {
     ///
     /// # Errors
     /// Another server has the state open, or the directory is not writable. Without this check, an unwritable
-    /// directory would
-    /// be noticed only at the end.
+    /// directory would be noticed only at the end.
     pub fn begin(&self) -> io::Result<OpenMarker> {
         let path = self.with_ending("open");
         let existing = path.symlink_metadata().ok();

@@ -1,10 +1,8 @@
 //! The catalogue: experiments, simulated devices and published numbers that are compiled into the program.
 //!
 //! The build finds new files in `experiments/`, `devices/` and `published/`. An experiment or a device is given by
-//! name
-//! (`intel-320-random-write`), or by path if the file is the user's own. Text that contains `/` or ends in `.toml` is
-//! a
-//! path.
+//! name (`intel-320-random-write`), or by path if the file is the user's own. Text that contains `/` or ends in
+//! `.toml` is a path.
 //!
 //! Each kind of file has its own parser in another module. `device` looks up devices by name and mode.
 

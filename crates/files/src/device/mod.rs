@@ -4,10 +4,8 @@
 //! `NAME:MODE` for one of the modes in the device file, and `DATA+LOG` for a composition of two devices.
 //!
 //! A device file holds one table, which gives the kind of the device. Its key `like` names another device whose keys
-//! it
-//! inherits. Each of its modes (`[mode.NAME]`) changes some of the keys. An array, cache or log layer names the
-//! devices
-//! that it is made of, and their files are read too.
+//! it inherits. Each of its modes (`[mode.NAME]`) changes some of the keys. An array, cache or log layer names the
+//! devices that it is made of, and their files are read too.
 //!
 //! The models are in crate `lowtide-device`.
 
@@ -71,8 +69,7 @@ pub fn parse(text: &str) -> Result<Device, DeviceFileError> {
 }
 
 /// The text of a device file, for display. For a mode, a comment with the mode's name is put in front. A composition
-/// is
-/// written out as a file.
+/// is written out as a file.
 ///
 /// # Errors
 /// [`DeviceError`] if the name is unknown or the device file is invalid.

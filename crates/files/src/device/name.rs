@@ -1,9 +1,8 @@
 //! Parses device names as users write them: `NAME` or `PATH`, optionally with `:MODE`, or two of them as `DATA+LOG`.
 //!
 //! The text alone distinguishes a path from a name. Names of folders and files may contain `:` and `+`, so a path
-//! that
-//! contains `/` must end in `.toml` before a mode or a log device. If a text could be read as two devices but is also
-//! the path of an existing file, the file is used. Files are never opened here.
+//! that contains `/` must end in `.toml` before a mode or a log device. If a text could be read as two devices but is
+//! also the path of an existing file, the file is used. Files are never opened here.
 
 use crate::catalogue::is_path;
 use std::fmt;

@@ -24,8 +24,7 @@ const MODE: &str = "mode";
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shelf<'a> {
     /// Texts stored with a campaign. They are searched first. If there are any, no path is opened: a store may come
-    /// from a
-    /// stranger, and the file may have changed since.
+    /// from a stranger, and the file may have changed since.
     pub(super) stored: &'a [String],
 }
 
@@ -202,8 +201,7 @@ impl Reader<'_> {
     }
 
     /// Puts the self-contained text of the device first in `texts`. For a mode, this text has every key. If the
-    /// device
-    /// refers to files by path, their contents replace the paths.
+    /// device refers to files by path, their contents replace the paths.
     fn keep(&mut self, mut table: Table, is_mode: bool) {
         if self.files.is_empty() {
             if is_mode {

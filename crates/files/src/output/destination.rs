@@ -39,8 +39,7 @@ pub(super) enum Unreachable {
     NoFolder,
     /// The text of the path, with links resolved, names another file. Links in `/proc` (`PID/root`, `PID/cwd`,
     /// `self/fd/3`) and the working directory can lead into other mount namespaces, below later mounts and into
-    /// deleted
-    /// folders. No path text leads to such a file.
+    /// deleted folders. No path text leads to such a file.
     Elsewhere,
     /// The path cannot be examined.
     Io(io::Error),

@@ -14,14 +14,11 @@
 //! - the data on a device.
 //!
 //! Files are compared by device and inode. If the last component of a path is a symbolic link, the link is kept and
-//! its
-//! target is replaced. A path is rejected if it leads to another file than the path's resolved text.
+//! its target is replaced. A path is rejected if it leads to another file than the path's resolved text.
 //!
 //! All code that creates files, in this crate and in those that depend on it, uses this module;
-//! `crates/cli/tests/tidy`
-//! enforces that. SQLite writes stores, and other modules write files in place (log disks, drive contents, files
-//! under
-//! test). For these, this module only checks the path.
+//! `crates/cli/tests/tidy` enforces that. SQLite writes stores, and other modules write files in place (log disks,
+//! drive contents, files under test). For these, this module only checks the path.
 
 mod destination;
 mod error;
@@ -172,8 +169,7 @@ impl Output {
     ///
     /// # Errors
     /// As [`Output::file`], because the path is checked again; [`OutputError::Write`] if writing fails. The old file
-    /// is
-    /// then unchanged.
+    /// is then unchanged.
     pub fn write(&self, content: &[u8]) -> Result<(), OutputError> {
         self.write_with(|out| out.write_all(content))
     }
@@ -419,8 +415,7 @@ fn beside(place: &Destination, others: &CommandFiles) -> Option<PathBuf> {
 }
 
 /// Whether writing to a character device loses nothing: it is in [`HARMLESS`], or is this process's standard output
-/// or
-/// error.
+/// or error.
 fn is_harmless(place: &Destination) -> bool {
     let Some(found) = &place.found else { return false };
     let is = |other: Result<rustix::fs::Stat, Errno>| {

@@ -3,8 +3,7 @@
 //!
 //! Each request counts once, at its queueing event (`Q`). If there are no queueing events, the events of issue to the
 //! driver (`D`) are used. `F` before the direction is a preflush, read as a separate flush; `F` after the direction
-//! is
-//! forced unit access. All other events and the final summary are ignored.
+//! is forced unit access. All other events and the final summary are ignored.
 //!
 //! # Not handled
 //! Other output formats (`-f`), and output of more than one device.

@@ -1,6 +1,5 @@
 //! lowtide's trace format: one line for each request. Unlike other formats, it has nanoseconds, forced unit access
-//! and
-//! write-zeroes.
+//! and write-zeroes.
 //!
 //! ```text
 //! lowtide trace 1

@@ -161,8 +161,8 @@ pub fn attach(
 ///
 /// # Errors
 /// [`HostError::NotAttached`]; [`HostError::InUse`] while another process attaches or detaches it;
-/// [`HostError::Busy`] if
-/// a program uses it and `force` is [`Force::No`]. A second call continues where the first one failed.
+/// [`HostError::Busy`] if a program uses it and `force` is [`Force::No`]. A second call continues where the first one
+/// failed.
 pub fn detach(name: &str, force: Force) -> Result<Detached, HostError> {
     detach_with(name, force, |_| ())
 }

@@ -57,13 +57,11 @@ impl Detaching {
     }
 
     /// Detaches all parts, and removes the journal last. Calls `take_state` with the path of the state file that the
-    /// server
-    /// wrote.
+    /// server wrote.
     ///
     /// # Errors
     /// [`HostError::Busy`] if a part is in use; [`HostError`] if a system call fails. A second call continues where
-    /// the
-    /// first one failed.
+    /// the first one failed.
     pub(super) fn all(
         mut self,
         journal: Journal,

@@ -1,9 +1,8 @@
 //! [`Journal`]: the record of an attached drive, which detaching needs.
 //!
 //! The journal has a line of JSON for each change, written before the change; the last complete line is valid.
-//! Detaching
-//! looks up what is attached, so a recorded step that was never taken, or is already undone, is harmless. The process
-//! that attaches or detaches the drive holds the lock; the server does not use the journal.
+//! Detaching looks up what is attached, so a recorded step that was never taken, or is already undone, is harmless.
+//! The process that attaches or detaches the drive holds the lock; the server does not use the journal.
 
 use super::loop_device::Queue;
 use super::paths::Paths;

@@ -1,9 +1,8 @@
 //! [`LoopDevice`]: a block device of the kernel over a file.
 //!
 //! `LOOP_CONFIGURE` (Linux 5.8) replaces losetup(8): it sets file, block size and direct I/O in one step, and the
-//! number
-//! of the device can be recorded before the device is changed. `unsafe` because it is an `ioctl`. Partitions are not
-//! supported.
+//! number of the device can be recorded before the device is changed. `unsafe` because it is an `ioctl`. Partitions
+//! are not supported.
 #![allow(unsafe_code)]
 
 use crate::block::{line, numbers, scheduler};
@@ -101,8 +100,7 @@ impl LoopDevice {
     }
 
     /// Attaches the device to a file with direct I/O, so that no cache is between them. Returns false if another
-    /// process
-    /// has taken the device.
+    /// process has taken the device.
     ///
     /// # Errors
     /// [`HostError::Io`] if the kernel rejects a setting; [`HostError::Invalid`] if it ignores one.
@@ -162,8 +160,7 @@ impl LoopDevice {
     }
 
     /// Detaches the device from its file. If the device is in use, the kernel detaches it when the last user closes
-    /// it; see
-    /// [`LoopDevice::file`].
+    /// it; see [`LoopDevice::file`].
     ///
     /// # Errors
     /// [`HostError::Io`] if the kernel rejects the request.

@@ -1,10 +1,8 @@
 //! The process that serves an attached drive: [`Server`].
 //!
 //! The server has a session of its own, and runs until its filesystem is unmounted. It starts only after its parent
-//! has
-//! recorded it in the journal: nobody could find an unrecorded server after its parent was killed. `unsafe` because
-//! of
-//! `prctl`.
+//! has recorded it in the journal: nobody could find an unrecorded server after its parent was killed. `unsafe`
+//! because of `prctl`.
 #![allow(unsafe_code)]
 
 use super::drive_file::DriveFile;
@@ -30,8 +28,7 @@ pub struct Server {
 
 impl Server {
     /// Turns this process, which [`super::attach`] started, into the server of the drive called `name`. Call this
-    /// first,
-    /// while the process has one thread. `None` if the parent has ended.
+    /// first, while the process has one thread. `None` if the parent has ended.
     ///
     /// # Errors
     /// [`HostError::Invalid`] if `name` is not a valid name; [`HostError::Io`] if standard input cannot be

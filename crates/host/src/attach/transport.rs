@@ -2,8 +2,7 @@
 //! threads ([`Server::transport_ns`]).
 //!
 //! The measurement attaches a drive of one block at the mount point of the real drive. Detaching the real drive after
-//! a
-//! kill therefore removes both. The time of filesystems is not included.
+//! a kill therefore removes both. The time of filesystems is not included.
 
 use super::loop_device::LoopDevice;
 use super::server::Server;

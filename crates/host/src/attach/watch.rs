@@ -1,10 +1,9 @@
 //! [`Watch`]: a time limit for system calls that wait for a drive.
 //!
-//! Unmounting a filesystem and closing a device write back dirty pages. On a slow drive that takes long; with a server
-//! that does not answer, it never ends, and the waiting process cannot be killed. The watch keeps waiting while the
-//! loop
-//! device completes requests. If no request completes for a while, the watch cuts the FUSE connection, so that all
-//! waiting requests fail.
+//! Unmounting a filesystem and closing a device write back dirty pages. On a slow drive that takes long; with a
+//! server that does not answer, it never ends, and the waiting process cannot be killed. The watch keeps waiting
+//! while the loop device completes requests. If no request completes for a while, the watch cuts the FUSE connection,
+//! so that all waiting requests fail.
 
 use super::loop_device::LoopDevice;
 use super::paths::Paths;

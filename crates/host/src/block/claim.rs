@@ -40,8 +40,7 @@ pub struct Claim {
     guard: Guard,
     consent: Consent,
     /// The changes to undo. Declared after `file`, which must be closed first, because the programs that undo changes
-    /// open
-    /// the device.
+    /// open the device.
     journal: Option<Journal>,
 }
 
@@ -58,8 +57,7 @@ pub struct Consent {
 
 impl Claim {
     /// Takes a device: undoes the changes that a killed run left on it, examines it, opens it exclusively, and
-    /// examines it
-    /// again through the open descriptor.
+    /// examines it again through the open descriptor.
     ///
     /// # Errors
     /// [`HostError::Refused`] with every objection that the consent does not cover; [`HostError`] if the
@@ -118,8 +116,7 @@ impl Claim {
     ///
     /// # Errors
     /// [`HostError::Invalid`] if the drive does not have that command; [`HostError::Tool`] if the program that sends
-    /// the
-    /// command is missing or fails.
+    /// the command is missing or fails.
     pub fn erase(&self, how: Erase) -> Result<(), HostError> {
         erase::erase(&self.disk, how)
     }
@@ -159,8 +156,7 @@ impl Claim {
     }
 
     /// Returns the device, open for direct I/O, to store an on-device format permanently. The file holds the device,
-    /// and the
-    /// guard holds its lower levels.
+    /// and the guard holds its lower levels.
     ///
     /// # Errors
     /// [`HostError`] if direct I/O cannot be enabled, or a change cannot be undone.
@@ -180,8 +176,7 @@ impl Claim {
     }
 
     /// Explains why an external program failed: by another user of the device if there is one now, otherwise by the
-    /// error
-    /// of the program.
+    /// error of the program.
     pub(super) fn explain(&self, error: HostError) -> HostError {
         if !matches!(error, HostError::Tool { .. }) {
             return error;
@@ -232,8 +227,7 @@ pub(super) struct Wait {
 
 impl Wait {
     /// A wait of at most `patience`, but with at least [`MIN_EXAMINATIONS`] examinations: on a busy machine, a single
-    /// one
-    /// may take longer than `patience`.
+    /// one may take longer than `patience`.
     pub(super) fn new(patience: Duration) -> Wait {
         Wait { begin: Instant::now(), patience, examinations: 0 }
     }

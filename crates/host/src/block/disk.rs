@@ -148,8 +148,7 @@ impl Disk {
     }
 
     /// The folders in sysfs of the device, its partitions, and, for a partition, its whole disk. A user of any of
-    /// them may
-    /// use bytes of this device.
+    /// them may use bytes of this device.
     pub(super) fn folders(&self) -> Vec<PathBuf> {
         let mut folders = vec![self.folder.clone()];
         folders.extend(self.partitions.iter().map(|name| self.folder.join(name)));
@@ -166,8 +165,7 @@ impl Disk {
     }
 
     /// The numbers of the character devices that take commands to the whole disk: SCSI (`/dev/sg0`, `/dev/bsg/…`) and
-    /// NVMe
-    /// (`/dev/ng0n1`).
+    /// NVMe (`/dev/ng0n1`).
     pub(super) fn character_numbers(&self) -> Vec<Number> {
         let whole = self.whole_folder();
         let scsi = ["device/scsi_generic", "device/bsg"].into_iter().flat_map(|kind| {

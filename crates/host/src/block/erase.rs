@@ -15,8 +15,7 @@ use std::time::Duration;
 const NVME: Program = ("nvme", "of nvme-cli");
 const HDPARM: Program = ("hdparm", "of hdparm");
 /// The password that an ATA erase sets and removes again. A drive that is still locked with it was interrupted during
-/// the
-/// erase: see docs/guide/your-own-disk.md.
+/// the erase: see docs/guide/your-own-disk.md.
 const PASSWORD: &str = "lowtide";
 
 /// An erase command.

@@ -1,8 +1,7 @@
 //! [`Formatted`]: a claimed device with a mounted filesystem that lowtide made.
 //!
 //! The mounted filesystem holds the device. `mkfs`, `mount` and `wipefs` open the device exclusively, so the claim
-//! closes
-//! it while they run. They fail if another program has opened it in between.
+//! closes it while they run. They fail if another program has opened it in between.
 
 use super::claim::Claim;
 use super::journal::{Change, mount_point};

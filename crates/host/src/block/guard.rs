@@ -26,8 +26,7 @@ pub struct Guard {
 
 impl Guard {
     /// Holds all levels of a chain below the first. A file that cannot be opened (because it was removed or is in
-    /// another
-    /// mount namespace) is skipped: nobody else can open it by that name either.
+    /// another mount namespace) is skipped: nobody else can open it by that name either.
     pub(super) fn take(chain: &Chain) -> Result<Guard, Vec<Objection>> {
         let mut held = Vec::new();
         let mut objections = Vec::new();
@@ -47,8 +46,7 @@ impl Guard {
 }
 
 /// Opens a device exclusively for reading. The kernel allows one exclusive user; a mount, swap or device above counts
-/// as
-/// one.
+/// as one.
 pub(super) fn exclusive(node: &Path, number: super::disk::Number) -> Result<Option<File>, Objection> {
     let unknown =
         |error: std::io::Error| Objection::Unknown(format!("{} cannot be opened: {error}", node.display()));

@@ -1,8 +1,7 @@
 //! Health logs of a drive (SMART, NVMe), and the kernel's counters of reads and writes.
 //!
 //! smartctl and nvme-cli read the logs. The logs are empty if these programs are missing or the drive does not
-//! answer.
-//! `lowtide_lab::smart` interprets them.
+//! answer. `lowtide_lab::smart` interprets them.
 
 use super::disk::{Disk, line};
 use super::erase::controller;

@@ -5,10 +5,8 @@
 //! device undoes them. Mounts and schedulers do not survive a reboot, and neither do the files in `/run`.
 //!
 //! A line contains only facts that cannot be looked up. A journal undoes changes of its own device only, and wipes
-//! only a
-//! filesystem that lowtide made. The user that runs lowtide owns the folder, and nobody else may write to it.
-//! Overwritten
-//! data cannot be restored.
+//! only a filesystem that lowtide made. The user that runs lowtide owns the folder, and nobody else may write to it.
+//! Overwritten data cannot be restored.
 
 use super::disk::Disk;
 use super::{filesystem, scheduler, signature, tool, usage};
@@ -125,8 +123,7 @@ impl Journal {
     }
 
     /// Undoes all but the first `keep` changes, latest first. If a change cannot be undone, the others still are,
-    /// except
-    /// those that it depends on.
+    /// except those that it depends on.
     ///
     /// # Errors
     /// [`HostError::NotUndone`] if a change cannot be undone. It stays in the journal.

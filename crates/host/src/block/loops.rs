@@ -104,8 +104,7 @@ impl LoopFile {
     }
 
     /// The backing file of the loop device with this folder in sysfs; `None` if the device is not a loop device or
-    /// has no
-    /// file.
+    /// has no file.
     pub(super) fn of(folder: &Path, mounts: &[Mount], asked: &[Number]) -> Option<LoopFile> {
         let path = PathBuf::from(line(&folder.join("loop/backing_file"))?);
         let number = numbers(&line(&folder.join("dev"))?)?;

@@ -10,13 +10,10 @@
 //! ```
 //!
 //! Safety invariant: data on a block device is destroyed only through a [`Claim`]. A claim exists only if the user
-//! typed
-//! the serial and there is no objection to the device or its lower levels. A [`Guard`] holds the lower levels while
-//! the
-//! claim exists. On-device formats of lowtide are created through a claim; [`keep`] opens them again without a
-//! serial,
-//! if nothing else uses the device. Every check is repeated on the open descriptor, because between plan and run a
-//! device may have been replaced, mounted or formatted.
+//! typed the serial and there is no objection to the device or its lower levels. A [`Guard`] holds the lower levels
+//! while the claim exists. On-device formats of lowtide are created through a claim; [`keep`] opens them again
+//! without a serial, if nothing else uses the device. Every check is repeated on the open descriptor, because between
+//! plan and run a device may have been replaced, mounted or formatted.
 //!
 //! Signatures of filesystems and partition tables are recognised by `wipefs` of util-linux.
 
@@ -57,8 +54,7 @@ pub use keep::{check_file, keep};
 use crate::error::HostError;
 
 /// All objections to overwriting a device, in the order of [`Objection`]'s variants. Changes nothing. If the device
-/// is in
-/// use, its data is not examined.
+/// is in use, its data is not examined.
 ///
 /// # Errors
 /// [`HostError`] if the device cannot be examined. It must not be written then.

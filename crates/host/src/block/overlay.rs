@@ -1,19 +1,15 @@
 //! [`Original`]: recognises a file that an overlay filesystem shows under other device and inode numbers.
 //!
 //! Paths are not compared. An overlay filesystem reports its layers by the paths that were given at mount time, which
-//! may
-//! be relative, links, or renamed since. After a lazy unmount it reports none.
+//! may be relative, links, or renamed since. After a lazy unmount it reports none.
 //!
 //! Attributes are compared instead. An overlay filesystem passes through the creation time, the size and the inode
-//! number
-//! of a file in a layer. A file that was copied up keeps the inode number of its original. Two files on different
-//! filesystems are taken for the same file if these attributes agree and at least one of the filesystems is an
-//! overlay
-//! filesystem or mounted nowhere.
+//! number of a file in a layer. A file that was copied up keeps the inode number of its original. Two files on
+//! different filesystems are taken for the same file if these attributes agree and at least one of the filesystems is
+//! an overlay filesystem or mounted nowhere.
 //!
 //! If no path reaches a file, only its inode number can be compared. In this case both filesystems must be mounted,
-//! and
-//! one must be an overlay filesystem.
+//! and one must be an overlay filesystem.
 //!
 //! Two files of the same size on different filesystems that were created in the same clock tick look the same, so a
 //! device may be refused without need.
@@ -127,8 +123,7 @@ impl Original {
 }
 
 /// The known mounts and filesystems, each with a flag for overlay filesystems. An unknown filesystem may be an
-/// overlay
-/// filesystem that was unmounted lazily.
+/// overlay filesystem that was unmounted lazily.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Overlays {
     own: Vec<Mount>,
@@ -173,8 +168,7 @@ impl Overlays {
     }
 
     /// Whether a file is on an overlay filesystem; `None` if its filesystem is mounted nowhere. On Btrfs and some
-    /// layers, no
-    /// mount has the file's device number; the mount above its path is used instead.
+    /// layers, no mount has the file's device number; the mount above its path is used instead.
     pub(super) fn have(&self, id: FileId, path: &Path) -> Option<bool> {
         if self.filesystems.contains_key(&id.device) || Resource::at(path) != Some(Resource::File(id)) {
             return self.have_filesystem(id.device);

@@ -1,12 +1,9 @@
 //! Programs that use a device or a file now: open, mapped into memory, or registered with an io_uring.
 //!
 //! A descriptor is identified by its [`Resource`], not by its name: a device node may have any path, be removed, or
-//! be
-//! in another root or mount namespace. The survey includes threads with their own descriptors, and files that a
-//! program
-//! has mapped and closed. Processes that cannot be examined are recorded in [`Unseen`], because a write is permitted
-//! only
-//! if every use is known.
+//! be in another root or mount namespace. The survey includes threads with their own descriptors, and files that a
+//! program has mapped and closed. Processes that cannot be examined are recorded in [`Unseen`], because a write is
+//! permitted only if every use is known.
 //!
 //! The survey queries no filesystem server, because it would hang if the server does not answer. A served file is
 //! recognised by the mount that it was opened on, since its path belongs to another mount namespace.
@@ -63,10 +60,8 @@ pub(super) struct Unseen {
 
 impl Unseen {
     /// Records a process that cannot be examined. Ignores a process that has ended. Also ignores process 1 if a
-    /// security
-    /// module hides it from a user who may examine all others: process 1 opens disks only to mount them, which the
-    /// kernel
-    /// reports.
+    /// security module hides it from a user who may examine all others: process 1 opens disks only to mount them,
+    /// which the kernel reports.
     pub(super) fn process(&mut self, process: &Process, error: &io::Error) {
         let is_hidden_init = process.number == 1 && may_examine_all();
         if !is_gone(error) && !is_hidden_init {
@@ -185,8 +180,7 @@ pub(super) struct Survey<'a> {
     /// Filesystems whose files are not examined, because their servers may not answer.
     avoided: Avoided,
     /// The resource of each mapped file, by the end of its line in `maps`. A cache, because all processes map the
-    /// same
-    /// libraries.
+    /// same libraries.
     mapped: HashMap<String, Option<Resource>>,
     users: BTreeSet<User>,
     unseen: &'a mut Unseen,
@@ -194,8 +188,7 @@ pub(super) struct Survey<'a> {
 
 impl<'a> Survey<'a> {
     /// A search for users of `wanted`; `originals` are the files among these. Files on served mounts are skipped,
-    /// unless such
-    /// a file is wanted.
+    /// unless such a file is wanted.
     pub(super) fn new(
         wanted: &'a BTreeSet<Resource>,
         originals: Vec<Original>,
@@ -244,8 +237,7 @@ impl<'a> Survey<'a> {
     }
 
     /// Maps `found`, the resource at `path` in `folder`, to a wanted resource: `found` itself, or the file that an
-    /// overlay
-    /// filesystem shows as `found`.
+    /// overlay filesystem shows as `found`.
     fn wanted(
         &self,
         found: Resource,
@@ -427,8 +419,7 @@ fn mount_of(details: &str) -> Option<u64> {
 }
 
 /// The address range, the number of the filesystem, and the file (device, inode, path) in a line of `maps`; `None` if
-/// no
-/// file is mapped there.
+/// no file is mapped there.
 fn mapping(line: &str) -> Option<(&str, Number, &str)> {
     // 7f12-7f34 r--s 00000000 00:06 123                        /dev/sdb
     let mut words = line.splitn(4, ' ');

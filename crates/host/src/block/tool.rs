@@ -1,8 +1,7 @@
 //! Runs external programs, which make filesystems, mount them, or send commands to drives.
 //!
 //! The programs run in a process group of their own, so that Ctrl-C reaches only lowtide. lowtide then ends the
-//! programs
-//! that can be stopped safely.
+//! programs that can be stopped safely.
 
 use crate::error::HostError;
 use std::io::Read;

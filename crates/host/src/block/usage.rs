@@ -13,10 +13,9 @@
 //! ```
 //!
 //! All uses are searched for at each level of the device's [`Chain`]: a user of the backing file of a loop device
-//! uses
-//! the loop device. A file that an overlay filesystem shows is recognised by its attributes ([`Original`]). Opening a
-//! device exclusively fails if it has any mount, swap or device above it, even one that this process cannot see; the
-//! other sources supply the names. A source that cannot be read is an objection too.
+//! uses the loop device. A file that an overlay filesystem shows is recognised by its attributes ([`Original`]).
+//! Opening a device exclusively fails if it has any mount, swap or device above it, even one that this process cannot
+//! see; the other sources supply the names. A source that cannot be read is an objection too.
 //!
 //! # Not handled
 //! - Other machines, and programs that open the device after the examination.

@@ -10,8 +10,7 @@
 //!
 //! Safety invariant: lowtide writes to and removes only files that it created itself, in this run (`O_EXCL`) or in an
 //! earlier one (the file has a marker with its own inode number; see [`marker`]). Block devices are rejected here;
-//! they
-//! are in [`crate::block`].
+//! they are in [`crate::block`].
 
 mod file;
 mod marker;

@@ -93,8 +93,7 @@ fn look(spec: &TargetSpec, layout: Layout) -> Result<Examined, HostError> {
 }
 
 /// Removes the files that a killed run left at a target: files that lowtide made and that are not kept, whatever
-/// number
-/// is in their names. All other files stay, and so do files that are in use or cannot be examined.
+/// number is in their names. All other files stay, and so do files that are in use or cannot be examined.
 ///
 /// # Errors
 /// [`HostError::Io`] if the directory cannot be listed, or for the first file that cannot be removed.
@@ -127,8 +126,7 @@ pub fn remove_left_over(spec: &TargetSpec) -> Result<(), HostError> {
 
 impl Target {
     /// Creates missing files, reserves their space and writes every byte of them. Reuses existing files that are full
-    /// and of
-    /// the right size. Calls `progress` after each write.
+    /// and of the right size. Calls `progress` after each write.
     ///
     /// All checks precede the first write, so a rejected target is unchanged. If a later step fails, the files
     /// prepared so far are removed, except those that are kept.
@@ -136,9 +134,8 @@ impl Target {
     /// # Errors
     /// [`HostError::NotOurs`], [`HostError::InUse`], [`HostError::BlockDevice`], [`HostError::WrongKind`] or
     /// [`HostError::NoSpace`] if the target is rejected; [`HostError::Invalid`] if the layout has several files and
-    /// the target
-    /// is one file; [`HostError::Interrupted`] once the interrupt flag is set; [`HostError::Io`] if a system call
-    /// fails.
+    /// the target is one file; [`HostError::Interrupted`] once the interrupt flag is set; [`HostError::Io`] if a
+    /// system call fails.
     pub fn prepare(how: &Preparation<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Target, HostError> {
         let (paths, found, outlook) = look(how.spec, how.layout)?;
         let size = how.layout.size_each();
@@ -167,8 +164,7 @@ impl Target {
     }
 
     /// An existing file of any origin, for workloads that only read. The file is neither written nor removed. Its
-    /// size is
-    /// rounded down to whole blocks.
+    /// size is rounded down to whole blocks.
     ///
     /// # Errors
     /// [`HostError::BlockDevice`] or [`HostError::WrongKind`] if it is not a file; [`HostError::Invalid`] if

@@ -2,8 +2,7 @@
 //!
 //! Files and block devices are locked. A block device that is opened for writing is also opened exclusively, so that
 //! nobody can mount it or build another device on it. The contents of a device are destroyed only if the user typed
-//! its
-//! serial ([`lowtide_host::block::Claim`]). The format is in `lowtide_logdisk`.
+//! its serial ([`lowtide_host::block::Claim`]). The format is in `lowtide_logdisk`.
 
 use super::FileMedium;
 use lowtide_core::Bytes;

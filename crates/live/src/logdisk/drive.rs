@@ -7,9 +7,8 @@
 //! ```
 //!
 //! The thread that owns the log disk rarely waits for the medium. A write that needs room waits in a queue while
-//! cleaning
-//! proceeds in steps, and the server handles other requests between two steps. Concurrent flushes are merged. Answers
-//! are sent as soon as they are ready, without simulated timing.
+//! cleaning proceeds in steps, and the server handles other requests between two steps. Concurrent flushes are
+//! merged. Answers are sent as soon as they are ready, without simulated timing.
 
 use super::io_threads::{BlockRead, Completed, IoThreads, Read};
 use super::{FileMedium, Queue};

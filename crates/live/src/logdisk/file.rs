@@ -1,7 +1,7 @@
 //! A file or block device as a medium ([`FileMedium`]).
 //!
-//! With `O_DIRECT`, a write reaches the drive at once and in order, so that a flush has little work left.
-//! Locks and interlocks are the caller's task.
+//! With `O_DIRECT`, a write reaches the drive at once and in order, so that a flush has little work left. Locks and
+//! interlocks are the caller's task.
 
 use lowtide_host::block::Guard;
 use lowtide_logdisk::{Aligned, BLOCK, Medium};

@@ -1,10 +1,8 @@
 //! A medium that writes and reads ahead on its own threads ([`Queue`]).
 //!
 //! A read waits for the queued writes to its range, and a flush waits for all writes queued before it. After a write
-//! or a
-//! flush has failed, the next write and all later flushes fail too, because the kernel reports an error only once. If
-//! the
-//! write of a range failed, the range can no longer be read.
+//! or a flush has failed, the next write and all later flushes fail too, because the kernel reports an error only
+//! once. If the write of a range failed, the range can no longer be read.
 //!
 //! # Not handled
 //! The order of writes between two flushes. No medium guarantees one.

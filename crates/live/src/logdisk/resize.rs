@@ -23,8 +23,7 @@ pub enum ResizeError {
 }
 
 /// Grows a log disk to the size of its block device. If `size` is given, the log disk is in a file, which first grows
-/// to
-/// `size`. A `reserve` replaces the current one.
+/// to `size`. A `reserve` replaces the current one.
 ///
 /// # Errors
 /// [`ResizeError`]. If the log cannot have that size, the file is unchanged.

@@ -1,8 +1,7 @@
 //! The status of a served log disk, for other processes ([`announce`], [`ask`]).
 //!
 //! A served log disk answers at an abstract socket, whose name is derived from the file or block device that holds
-//! the
-//! log disk. The socket disappears with the process. An attached log disk also answers at its control socket.
+//! the log disk. The socket disappears with the process. An attached log disk also answers at its control socket.
 //!
 //! NBD and attaching pass their clients to [`Service::handle`].
 
