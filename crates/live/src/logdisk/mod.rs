@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   file | block device ─► Backing: locked ─► FileMedium ─► Queue ─► lowtide_logdisk::Disk ─► LogDrive ─► Service
-//!                                                                          └─► Figures, for `lowtide logdisk stat`
+//!   Service ─► NBD clients | a block device
+//!   LogDrive ─► Figures, for `lowtide logdisk stat`
 //! ```
 //!
 //! The format and the log are in `lowtide_logdisk`, the protocol in `lowtide_host::nbd`.
