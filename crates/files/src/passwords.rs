@@ -132,7 +132,7 @@ fn is_key_of_addresses(key: &str) -> bool {
 struct Finder<'t> {
     text: &'t str,
     at: usize,
-    /// End of the line that was last searched for its end; a cache of [`Finder::end_of_line`].
+    /// Cached result of [`Finder::end_of_line`].
     line_end: usize,
     /// Whether the current value belongs to one of [`KEYS`].
     addressed: bool,
@@ -325,7 +325,7 @@ impl Finder<'_> {
 mod tests {
     use super::*;
 
-    /// Addresses in every form. Every password consists of these letters only.
+    /// Addresses in every form. Every password is made of the parts `sEc` and `ReT`, which must never be shown.
     const SECRETS: [&str; 13] = [
         "mariadb://me:sEcReT@db:3306/x",
         "mariadb://:sEcReT@db/x",
@@ -362,7 +362,7 @@ mod tests {
                 format!("servers = '{secret}\"\n"),
                 format!("servers = [{secret}\n"),
                 format!("sevrers = \"{secret}\"\n"),
-                // Elsewhere.
+                // Comments and command lines.
                 format!("# servers = \"{secret}\"\n"),
                 format!("lowtide run x --set oltp.servers={secret} --seed 1"),
                 format!("lowtide run x --set 'oltp.servers=\"{secret}\"' --seed 1"),

@@ -179,7 +179,7 @@ impl Drive {
         fs::write(self.path(".control"), text).expect("written");
     }
 
-    /// Asserts that nothing of the drive is left.
+    /// Asserts that the drive has left nothing behind.
     fn is_gone(&self) {
         for ending in ["", ".journal", ".log", ".control"] {
             assert!(!self.path(ending).exists(), "{} is there", self.path(ending).display());

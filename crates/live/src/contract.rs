@@ -330,7 +330,7 @@ mod tests {
             ("r1=9 r2=8", 1),
             ("w1:1 e1 r2=1", 0),
             ("w1:1 e1 w2:2 e2 r3=1", 1),
-            // Of concurrent writes, a read may return either.
+            // A read may return either of two concurrent writes.
             ("w1:1 w2:2 e1 e2 r3=1", 0),
             ("w1:1 e1 w2:2 r3=1 r4=2 e2", 0),
             // Durable and volatile writes.

@@ -1,8 +1,8 @@
 //! Output files and folders ([`Output`], [`OutputFolder`]), and the protection of files that they must not replace.
 //!
 //! ```text
-//!   path ─► Destination: links followed ─► a store? a store's WAL? used by this command? a device? ─► checked before
-//! the work and before writing
+//!   path ─► Destination: links followed ─► a store? a WAL of one? used by this command? a device?
+//!                                        (checked before the work, and again before writing)
 //!           a file ─► .lowtide-….part in the same folder ─► fsync ─► rename
 //!           /dev/stdout, /dev/null, a terminal, a pipe ─► written in place
 //! ```
@@ -14,7 +14,7 @@
 //! - the data on a device.
 //!
 //! Files are compared by device and inode. If the last component of a path is a symbolic link, the link is kept and
-//! its target is replaced. A path is rejected if it leads to another file than the path's resolved text.
+//! its target is replaced. A path is rejected if the text of the resolved path names a different file.
 //!
 //! All code that creates files, in this crate and in those that depend on it, uses this module;
 //! `crates/cli/tests/tidy` enforces that. SQLite writes stores, and other modules write files in place (log disks,

@@ -40,7 +40,7 @@ pub(super) fn write_part(
 
 /// Renames a synced file to its destination. A failure leaves the old file unchanged.
 ///
-/// The steps before the rename are fast, so the destination has hardly time to change after its check.
+/// The steps before the rename are fast, so the destination is unlikely to change after its check.
 pub(super) fn take_name(part: NamedTempFile, place: &Destination) -> io::Result<()> {
     // Owner and permissions may have changed during the write.
     take_over(part.as_file(), place)?;

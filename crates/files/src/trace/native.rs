@@ -1,5 +1,5 @@
-//! lowtide's trace format: one line for each request. Unlike other formats, it has nanoseconds, forced unit access
-//! and write-zeroes.
+//! lowtide's trace format, with one line for each request. Unlike other formats, it records nanoseconds, forced unit
+//! access and write-zeroes.
 //!
 //! ```text
 //! lowtide trace 1

@@ -1,5 +1,5 @@
-//! Attaching ([`attach`], [`reattach`]), listing ([`list`]), and the entry points of detaching ([`detach`]), whose steps
-//! are in [`super::detach`].
+//! Attaching ([`attach`], [`reattach`]), listing ([`list`]), and the entry points of detaching ([`detach`]). The
+//! steps of detaching are in [`super::detach`].
 
 use super::detach::{Detached, Detaching};
 use super::journal::{self, Journal, MountPoint, Record};
@@ -415,7 +415,7 @@ impl Attaching<'_> {
             File::open(&file).and_then(|file| file.metadata()).map_err(HostError::io(Operation::Open, &file))
         })??;
         let block = record.block.max(block.blksize() as u32);
-        // When reattaching, the device is the same as before if it is free.
+        // Reattaching uses the same device as before, if it is free.
         let mut device = record.loop_device.map(LoopDevice::new);
         for _ in 0..ATTEMPTS {
             self.check_interrupt()?;

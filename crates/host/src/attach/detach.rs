@@ -19,9 +19,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long to wait for programs such as udev that examine a device after it was closed.
+/// Time limit for programs such as udev, which examine a device after it is closed.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a server may take to end by itself: it may have to write the state of a large drive.
+/// Time limit for a server that ends by itself: it may have to write the state of a large drive.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The result of detaching a drive.

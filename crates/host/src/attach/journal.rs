@@ -18,8 +18,8 @@ use std::time::Duration;
 /// Maximum number of attempts to create the folder while other processes remove it.
 const ATTEMPTS: usize = 100;
 
-/// How long to wait for the lock. A program that another thread starts holds a copy of the descriptor from its fork to
-/// its exec, even after the journal was closed here.
+/// Time limit for the lock. A program that another thread starts holds a copy of the descriptor from its fork to its
+/// exec, even after the journal was closed here.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The facts about an attached drive that cannot be looked up.

@@ -71,7 +71,7 @@ pub enum Force {
 }
 
 impl Force {
-    /// How long to wait for a drive that completes no request.
+    /// Time limit for a drive that completes no request.
     fn patience(self) -> Duration {
         match self {
             Force::No => Duration::from_secs(30),

@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Maximum number of attempts to end a server.
 const END_ATTEMPTS: usize = 10;
-/// How long a server may take to end after its filesystem was unmounted: it writes the state of the drive.
+/// Time limit for a server to end after its filesystem was unmounted: it writes the state of the drive.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a server may take to end after a kill.
+/// Time limit for a server to end after a kill.
 const KILL_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The time limit for calls that wait for one drive.

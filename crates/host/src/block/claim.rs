@@ -22,9 +22,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// How long to wait for others to close the device: udev opens a device that appears or is written to.
+/// Time limit for others to close the device: udev opens a device that appears or is written to.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long to wait for a device that lowtide itself has just released.
+/// Time limit for a device that lowtide itself has just released.
 const PATIENCE_AFTERWARDS: Duration = Duration::from_secs(5);
 /// Minimum number of examinations before an objection is final.
 const MIN_EXAMINATIONS: u32 = 3;

@@ -21,7 +21,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long to wait for other programs to close the device.
+/// Time limit for other programs to close the device.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A change, with the facts needed to undo it.

@@ -15,7 +15,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long to wait for programs such as udev that examine a device after it was closed.
+/// Time limit for programs such as udev, which examine a device after it is closed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Opens a device for direct I/O, exclusively unless `read_only` is set. The guard holds the lower levels of the

@@ -16,7 +16,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long to wait for the server of a file.
+/// Time limit for the server of a file.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The identity of a file, independent of its name.

@@ -43,7 +43,7 @@ pub struct Overwrite<'a> {
     pub signature: bool,
 }
 
-/// Why a file or block device cannot hold a log disk.
+/// The reason why a file or block device cannot hold a log disk.
 #[derive(Debug, thiserror::Error)]
 pub enum BackingError {
     /// A system call failed.
