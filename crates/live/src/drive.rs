@@ -218,7 +218,7 @@ impl LiveDrive {
         self.time.resume(now_ns);
         let now = self.time.model_at(now_ns);
         self.model.power_cut(now);
-        // Nobody waits any longer for completions before the cut.
+        // Nobody waits for these completions any more.
         while self.model.next_done().is_some() {
             self.model.finish();
         }

@@ -27,7 +27,8 @@ fn a_client_that_dribbles_is_dropped() {
     let settings = Settings { all_options: MOMENT, ..Settings::default() };
     let (mut client, server) = session(settings);
     client.kinds(option::LIST, &[]);
-    // Sends single bytes of options without end. Each takes far less than the time limit for all options.
+    // Sends an endless sequence of options byte by byte. Each option takes far less time than the limit for all of
+    // them.
     let endless = message(99, &[]).into_iter().cycle();
     for byte in endless {
         // Fails once the server has closed the connection.

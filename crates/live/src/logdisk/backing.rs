@@ -203,7 +203,7 @@ impl Backing {
     /// Sets the length of a file, in bytes.
     ///
     /// # Errors
-    /// [`BackingError::File`].
+    /// [`BackingError::File`] if the filesystem rejects the length.
     pub(super) fn grow(&self, size: u64) -> Result<(), BackingError> {
         self.file.set_len(size).map_err(BackingError::file(&self.path))
     }
@@ -211,13 +211,13 @@ impl Backing {
     /// Converts into a medium.
     ///
     /// # Errors
-    /// [`BackingError::File`].
+    /// [`BackingError::File`] if the size of the file cannot be determined.
     pub fn medium(self) -> Result<FileMedium, BackingError> {
         let medium = FileMedium::new(self.file, self.direct).map_err(BackingError::file(&self.path))?;
         Ok(medium.guarded(self.guard))
     }
 
-    /// Whether its first mebibyte is zeroes.
+    /// Whether the first mebibyte contains only zeroes.
     fn is_empty(&self) -> Result<bool, BackingError> {
         let mut bytes = Vec::new();
         // Without O_DIRECT, because the file may have any length.
@@ -230,7 +230,7 @@ impl Backing {
 /// A random identity for a new log disk.
 ///
 /// # Errors
-/// If `/dev/urandom` cannot be read.
+/// `/dev/urandom` cannot be read.
 pub fn identity() -> io::Result<[u8; 16]> {
     let mut id = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut id)?;

@@ -20,7 +20,7 @@ const THREADS: usize = 5;
 /// Maximum number of concurrent read-aheads. More would delay the host's reads in the drive.
 const AHEAD_UNDER_WAY: usize = 1;
 
-/// Maximum number of completed read-aheads. The oldest are dropped first.
+/// Maximum number of read-aheads that are kept. The oldest are dropped first.
 const AHEAD: usize = 64;
 
 /// Maximum number of queued bytes. Beyond it, writes wait.
