@@ -259,8 +259,8 @@ impl Attached {
     /// Detaches the drive and returns its model. The history of the model includes the write-back of all dirty pages.
     ///
     /// # Errors
-    /// [`HostError::Busy`] if the drive is in use. [`AttachedError::Lost`] if the server did not shut down cleanly; the
-    /// drive is detached nevertheless.
+    /// [`HostError::Busy`] if the drive is in use. [`AttachedError::Lost`] if the server did not shut down cleanly;
+    /// the drive is detached nevertheless.
     pub fn detach(mut self) -> Result<Returned, AttachedError> {
         let (mut state, mut log) = (None, String::new());
         // The pace stays as it is, because write-back of dirty pages is part of the history.

@@ -4,8 +4,8 @@
 //!
 //! * A read returns the newest write that was answered before the read was submitted, or a write that was in flight
 //!   together with the read.
-//! * A write is durable after a flush that was submitted after the write was answered. A write with forced unit access
-//!   is durable when it is answered.
+//! * A write is durable after a flush that was submitted after the write was answered. A write with forced unit
+//!   access is durable when it is answered.
 //! * After a power cut, a sector holds its newest durable write or any write that was still unanswered when this
 //!   durable write was submitted. The first read decides which one, and later reads return the same.
 //!

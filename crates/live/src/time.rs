@@ -1,4 +1,5 @@
-//! The clocks of a live drive ([`Time`]): the drive's clock stops during a pause, and the model's clock may run ahead.
+//! The clocks of a live drive ([`Time`]): the drive's clock stops during a pause, and the model's clock may run
+//! ahead.
 //!
 //! The server's clock is in `lowtide_host::clock`.
 

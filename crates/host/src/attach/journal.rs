@@ -87,8 +87,8 @@ impl Journal {
     /// Opens the journal of an attached drive.
     ///
     /// # Errors
-    /// [`HostError::NotAttached`] if there is none; [`HostError::InUse`] while another process attaches or detaches the
-    /// drive.
+    /// [`HostError::NotAttached`] if there is none; [`HostError::InUse`] while another process attaches or detaches
+    /// the drive.
     pub(super) fn open(paths: &Paths) -> Result<Journal, HostError> {
         let path = paths.journal();
         let not_attached = || super::not_attached(paths.name());

@@ -210,8 +210,9 @@ impl LoopDevice {
             value.into_iter().for_each(|value| set(name, &value.to_string()));
         };
         if let Some(name) = &before.scheduler {
-            // Without a scheduler, `nr_requests` is the depth of the device. The kernel shows the initial depth, even if
-            // another one is in effect, and ignores a write of the value that it shows. So another value comes first.
+            // Without a scheduler, `nr_requests` is the depth of the device. The kernel shows the initial depth, even
+            // if another one is in effect, and ignores a write of the value that it shows. So another value comes
+            // first.
             set("scheduler", "none");
             let initial = self.attribute("queue/nr_requests");
             set_number("nr_requests", initial.map(|initial| initial.saturating_sub(1)));

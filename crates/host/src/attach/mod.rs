@@ -6,8 +6,8 @@
 //! ```
 //!
 //! [`attach`] starts the server ([`Server`]) and sets up a loop device over its file. Each step is journalled before
-//! it is taken. [`detach`] works in any state and has a time limit. A power cut invalidates all open handles, including
-//! that of the loop device; [`reattach`] opens the file again.
+//! it is taken. [`detach`] works in any state and has a time limit. A power cut invalidates all open handles,
+//! including that of the loop device; [`reattach`] opens the file again.
 //!
 //! A loop device has no forced unit access: the kernel turns such a write into a write and a flush. Writes with
 //! `O_DSYNC` to the file itself keep it.

@@ -1,8 +1,8 @@
 //! [`Journal`]: changes to a device that must be undone, each recorded before it is made.
 //!
-//! `/run/lowtide/NAME.undo` holds a line of JSON for each change, and is locked by the process that makes the changes.
-//! A process that ends normally undoes its changes and removes the file. After a kill, the next process that takes the
-//! device undoes them. Mounts and schedulers do not survive a reboot, and neither do the files in `/run`.
+//! `/run/lowtide/NAME.undo` holds a line of JSON for each change, and is locked by the process that makes the
+//! changes. A process that ends normally undoes its changes and removes the file. After a kill, the next process that
+//! takes the device undoes them. Mounts and schedulers do not survive a reboot, and neither do the files in `/run`.
 //!
 //! A line contains only facts that cannot be looked up. A journal undoes changes of its own device only, and wipes
 //! only a filesystem that lowtide made. The user that runs lowtide owns the folder, and nobody else may write to it.

@@ -1,7 +1,7 @@
 //! [`Namespace`]: the mounts of each mount namespace that has a process.
 //!
-//! A filesystem may be mounted in a namespace that this process does not see: in a container, or in the namespace of a
-//! service.
+//! A filesystem may be mounted in a namespace that this process does not see: in a container, or in the namespace of
+//! a service.
 //!
 //! # Not handled
 //! Namespaces without a process. The kernel refuses to open a device exclusively that is mounted in one, but does not

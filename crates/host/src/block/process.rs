@@ -381,8 +381,8 @@ impl<'a> Survey<'a> {
 
 /// Served filesystems that are not examined.
 ///
-/// Served filesystems on which device nodes can be opened are examined nevertheless, because only the status of a file
-/// shows that it is a device. FUSE and NFS answer from cached attributes.
+/// Served filesystems on which device nodes can be opened are examined nevertheless, because only the status of a
+/// file shows that it is a device. FUSE and NFS answer from cached attributes.
 #[derive(Default)]
 struct Avoided {
     /// Numbers of their mounts.

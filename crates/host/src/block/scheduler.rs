@@ -33,8 +33,8 @@ impl Disk {
         Err(HostError::invalid("the I/O scheduler", format_args!("`{wanted}`"), accepted))
     }
 
-    /// Sets the scheduler of an attached drive, and its queue depth: further requests wait in the scheduler. Detaching
-    /// the drive restores both. Do not use it for other devices, because nothing restores them.
+    /// Sets the scheduler of an attached drive, and its queue depth: further requests wait in the scheduler.
+    /// Detaching the drive restores both. Do not use it for other devices, because nothing restores them.
     ///
     /// # Errors
     /// As [`Disk::check_scheduler`]; [`HostError::Io`] if the kernel rejects a value.

@@ -1,15 +1,15 @@
 //! Users of a device and of its lower levels: mounts, swap, devices built on it, loop devices, programs, locks.
 //!
 //! ```text
-//!   use                          source                                              identified by
-//!   ───                          ──────                                              ─────────────
-//!   mounts                       mountinfo of each mount namespace, /sys/fs/btrfs    number of the device
-//!   mounts of a file (erofs)     mountinfo of each mount namespace                   filesystem and inode of the source
-//!   swap, RAID, device mapper    /proc/swaps, holders/ in sysfs                      number of the device
-//!   loop devices                 LOOP_GET_STATUS64 of each                           device; filesystem and inode
-//!   open, mapped, registered     fd, map_files, fdinfo of each process and thread    device; filesystem and inode
-//!   locks                        /proc/locks                                         filesystem and inode
-//!   any use known to the kernel  opening exclusively                                 refusal
+//!   use                          source                                           identified by
+//!   ───                          ──────                                           ─────────────
+//!   mounts                       mountinfo of each mount namespace, /sys/fs/btrfs number of the device
+//!   mounts of a file (erofs)     mountinfo of each mount namespace                filesystem and inode of the source
+//!   swap, RAID, device mapper    /proc/swaps, holders/ in sysfs                   number of the device
+//!   loop devices                 LOOP_GET_STATUS64 of each                        device; filesystem and inode
+//!   open, mapped, registered     fd, map_files, fdinfo of each process and thread device; filesystem and inode
+//!   locks                        /proc/locks                                      filesystem and inode
+//!   any use known to the kernel  opening exclusively                              refusal
 //! ```
 //!
 //! All uses are searched for at each level of the device's [`Chain`]: a user of the backing file of a loop device

@@ -4,8 +4,8 @@
 //! `NAME.lowtide` in the same directory. It contains `lowtide 1 inode=N size=BYTES state=filling|full`, and the word
 //! `kept` at the end if the file is kept for later runs.
 //!
-//! The inode number ties the marker to the file: a copy, or another file that was moved to the name, is not recognised.
-//! If a user overwrites a marked file in place, lowtide treats the new contents as its own.
+//! The inode number ties the marker to the file: a copy, or another file that was moved to the name, is not
+//! recognised. If a user overwrites a marked file in place, lowtide treats the new contents as its own.
 
 use crate::error::{HostError, Operation};
 use lowtide_core::Bytes;

@@ -122,8 +122,8 @@ impl Backing {
     }
 
     /// Prepares a file or block device for a new log disk. A file is made with `size`; an existing file must have no
-    /// bytes, or only zeroes in its first mebibyte. A block device must be unused, and its serial typed. `over` permits
-    /// the loss of other contents.
+    /// bytes, or only zeroes in its first mebibyte. A block device must be unused, and its serial typed. `over`
+    /// permits the loss of other contents.
     pub fn make(
         path: &Path,
         size: Option<Bytes>,
