@@ -1,7 +1,7 @@
-//! Lists the files of `devices/`, `experiments/` and `published/` in a table that the catalogue compiles in.
+//! Generates the catalogue's tables from the files in `devices/`, `experiments/` and `published/`.
 //!
-//! A file added to one of these folders is found by the next build; its name without ending is what it is
-//! looked up by, so two files of one name are an error. Not here: reading them.
+//! The build finds new files in these folders. A file is looked up by its name without the extension, so two files of
+//! the same name in one folder tree are an error. Parsing is in `src/catalogue` and `src/device`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ fn main() {
     std::fs::write(out, code).expect("the build folder is writable");
 }
 
-/// Adds the files with this ending in `folder` and below it, by name.
+/// Adds the files with this extension in `folder` and its subfolders, keyed by name.
 fn list(root: &Path, folder: &Path, ending: &str, files: &mut BTreeMap<String, PathBuf>) {
     println!("cargo::rerun-if-changed={}", folder.display());
     let Ok(entries) = std::fs::read_dir(folder) else { return };

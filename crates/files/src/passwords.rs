@@ -1,37 +1,41 @@
-//! Finds the passwords in a text, so that it can be shown, kept or logged without them.
+//! Finds passwords in text, so that the text can be shown, stored or logged without them.
 //!
-//! Two kinds of text are read. A file ([`spans`]) is TOML, or nearly TOML, since errors also show files that
-//! do not parse. In it `servers` and everything that looks like the address of a server is searched; where
-//! the end of a password is not clear, more is hidden than need be. Prose ([`without_in_prose`]) is a message
-//! that quotes what a user wrote. Not here: what an address is (`lowtide_oltp::passwords`), and passwords
-//! outside of addresses.
+//! Two kinds of text are accepted:
+//! - A file ([`spans`]): TOML, valid or not, since error messages also quote files that do not parse. The value of
+//!   `servers` and every server address are searched. If the end of a password is unclear, more text is hidden.
+//! - Prose ([`without_in_prose`]): a message that quotes user input.
+//!
+//! The syntax of addresses is in `lowtide_oltp::passwords`.
+//!
+//! # Not handled
+//! Passwords outside of server addresses.
 
 use lowtide_core::suggest::nearest;
 use lowtide_oltp::{HIDDEN, passwords, without_password};
 use std::ops::Range;
 use toml::de::DeValue;
 
-/// Keys whose values are addresses, even without a scheme.
+/// Keys whose values are addresses, with or without a scheme. Similar keys count too.
 const KEYS: [&str; 2] = ["servers", "server"];
-/// Placeholders for a password in examples of an address.
+/// Passwords that are placeholders in example addresses, and stay visible.
 const EXAMPLES: [&str; 2] = ["password", "PASSWORD"];
 
-/// Most characters of a key that are examined: no longer key resembles one of [`KEYS`].
+/// Maximum number of characters of a key that are compared; longer keys do not resemble [`KEYS`].
 const LONGEST_KEY: usize = 40;
-/// Most addresses that are remembered, for messages that quote them.
+/// Maximum number of addresses kept in [`Hidden::quoted`].
 const MOST_QUOTED: usize = 1000;
 
-/// The parts of a file that must not be shown.
+/// The passwords found in a file.
 #[derive(Debug, Clone, Default)]
 pub struct Hidden {
-    /// Spans of the passwords, in order and disjoint.
+    /// Byte ranges of the passwords, sorted and disjoint.
     pub spans: Vec<Range<usize>>,
-    /// Addresses as a message may quote them, each with the form that is shown.
+    /// Addresses as a message may quote them, each with its redacted form.
     pub quoted: Vec<(String, String)>,
 }
 
 impl Hidden {
-    /// Reads a file.
+    /// Searches a file.
     pub fn of(text: &str) -> Hidden {
         let mut finder = Finder {
             text,
@@ -49,17 +53,17 @@ impl Hidden {
     }
 }
 
-/// Spans of the passwords of a file, in order and disjoint.
+/// Byte ranges of the passwords in a file, sorted and disjoint.
 pub fn spans(text: &str) -> Vec<Range<usize>> {
     Hidden::of(text).spans
 }
 
-/// A file without its passwords.
+/// Redacts the passwords in a file.
 pub fn without(text: &str) -> String {
     replaced(text, &spans(text))
 }
 
-/// A message without the passwords of the addresses that it quotes; an example of an address is unchanged.
+/// Redacts the passwords in the addresses of a message. Example addresses stay unchanged.
 pub fn without_in_prose(text: &str) -> String {
     let mut found = Vec::new();
     let mut read = 0;
@@ -81,7 +85,7 @@ pub fn without_in_prose(text: &str) -> String {
     replaced(text, &apart(found))
 }
 
-/// A text with `***` in place of spans that are in order and disjoint.
+/// Replaces `spans`, which must be sorted and disjoint, by `***`.
 pub fn replaced(text: &str, spans: &[Range<usize>]) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut from = 0;
@@ -105,7 +109,7 @@ fn apart(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
     apart
 }
 
-/// Where schemes begin: the `m` of `mariadb://`.
+/// The positions at which schemes begin, such as the `m` of `mariadb://`.
 fn schemes(text: &str) -> impl Iterator<Item = usize> {
     text.match_indices("://").filter_map(|(at, _)| {
         let start = text[..at].trim_end_matches(is_of_scheme).len();
@@ -124,19 +128,19 @@ fn is_key_of_addresses(key: &str) -> bool {
     nearest(end, KEYS).is_some()
 }
 
-/// Reads a file from its beginning to its end, whether or not it is TOML.
+/// Scans a file for passwords, whether or not it is valid TOML.
 struct Finder<'t> {
     text: &'t str,
     at: usize,
-    /// The end of the line that was last examined.
+    /// Cached result of [`Finder::end_of_line`].
     line_end: usize,
     /// Whether the current value belongs to one of [`KEYS`].
     addressed: bool,
-    /// Depth of open lists in that value.
+    /// Nesting depth of open lists in that value.
     depth: u32,
-    /// The word before the next `=`.
+    /// The text that becomes the key at the next `=`.
     word: Range<usize>,
-    /// Whether `at` is inside a word, where no scheme begins.
+    /// Whether `at` is inside a word, where no scheme can begin.
     in_word: bool,
     found: Hidden,
 }
@@ -181,12 +185,12 @@ impl Finder<'_> {
         }
     }
 
-    /// What stands without quotes: a key, a number, or an address whose quotes were forgotten.
+    /// Scans unquoted text: a key, a number, or an address without its quotes.
     fn bare(&mut self, c: char, in_word: bool) {
         if self.addressed || !in_word && self.is_scheme() {
             let line = self.end_of_line();
             let rest = &self.text[self.at..line];
-            // Options of a command may follow.
+            // Command-line options may follow.
             let end = rest.find(" --").map_or(line, |end| self.at + end);
             self.address(self.at..end, true);
             self.at = end;
@@ -204,7 +208,7 @@ impl Finder<'_> {
         end > 0 && rest[end..].starts_with("://")
     }
 
-    /// A string in quotes, closed or not.
+    /// Scans a quoted string, whether or not it is closed.
     fn string(&mut self, quote: char) {
         let start = self.at;
         let three: String = std::iter::repeat_n(quote, 3).collect();
@@ -228,7 +232,7 @@ impl Finder<'_> {
         self.word.end = self.at;
     }
 
-    /// Where a string ends that begins before `range`.
+    /// Position of the closing quote of a string whose content begins at `range.start`.
     fn closing(&self, range: Range<usize>, quote: char, is_long: bool) -> Option<usize> {
         let mut skip = false;
         for (at, c) in self.text[range.clone()].char_indices() {
@@ -248,7 +252,7 @@ impl Finder<'_> {
         None
     }
 
-    /// Addresses in a string or a comment.
+    /// Searches a string or a comment for addresses.
     fn embedded(&mut self, range: Range<usize>, escaped: bool) {
         let text = &self.text[range.clone()];
         let begins = text.len() - text.trim_start().len();
@@ -284,8 +288,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Hides the passwords of an address; all of it behind its scheme where it is written with escapes, since any of them may stand
-    /// for a `:` or an `@`.
+    /// Hides the passwords of an address. If the address contains escapes, everything after its scheme is hidden,
+    /// because an escape may stand for `:` or `@`.
     fn address(&mut self, range: Range<usize>, escaped: bool) {
         let text = &self.text[range.clone()];
         let has_escapes = escaped && text.contains('\\');
@@ -308,7 +312,7 @@ impl Finder<'_> {
         self.found.spans.extend(here);
     }
 
-    /// The end of the line that is read.
+    /// End of the current line.
     fn end_of_line(&mut self) -> usize {
         if self.line_end < self.at || self.line_end == 0 {
             self.line_end = self.text[self.at..].find('\n').map_or(self.text.len(), |end| self.at + end);
@@ -321,7 +325,7 @@ impl Finder<'_> {
 mod tests {
     use super::*;
 
-    /// Addresses in every shape; the part that must not be seen is always made of these letters.
+    /// Addresses in every form. Every password is made of the parts `sEc` and `ReT`, which must never be shown.
     const SECRETS: [&str; 13] = [
         "mariadb://me:sEcReT@db:3306/x",
         "mariadb://:sEcReT@db/x",
@@ -358,7 +362,7 @@ mod tests {
                 format!("servers = '{secret}\"\n"),
                 format!("servers = [{secret}\n"),
                 format!("sevrers = \"{secret}\"\n"),
-                // Elsewhere.
+                // Comments and command lines.
                 format!("# servers = \"{secret}\"\n"),
                 format!("lowtide run x --set oltp.servers={secret} --seed 1"),
                 format!("lowtide run x --set 'oltp.servers=\"{secret}\"' --seed 1"),

@@ -1,9 +1,8 @@
-//! Plain tables of text with a heading, for lists. Tables of reports, with numbers and units, are in
-//! `lowtide_report`.
+//! Plain-text tables for lists. Tables of reports, with numbers and units, are in `lowtide_report`.
 
 use comfy_table::{ContentArrangement, Row, Table, TableComponent, presets};
 
-/// A table for a terminal with this many columns.
+/// Formats a table for a terminal that is `columns` characters wide.
 pub fn plain(head: &[&str], rows: &[Vec<String>], columns: usize) -> String {
     let mut table = table(head, rows, presets::NOTHING);
     table
@@ -17,16 +16,17 @@ pub fn plain(head: &[&str], rows: &[Vec<String>], columns: usize) -> String {
     text(&table)
 }
 
-/// GitHub-flavoured Markdown.
+/// Formats a table as GitHub-flavoured Markdown.
 pub fn markdown(head: &[&str], rows: &[Vec<String>]) -> String {
     let head: Vec<String> = head.iter().map(|heading| escape(heading)).collect();
     let rows = rows.iter().map(|row| row.iter().map(|cell| escape(cell)).collect::<Vec<_>>());
     text(&table(&head, rows, presets::ASCII_MARKDOWN))
 }
 
-/// `text` as it reads in Markdown: characters that Markdown or HTML would interpret are escaped, line breaks become spaces.
+/// Escapes the characters that Markdown or HTML would interpret, and replaces line breaks by spaces.
 ///
-/// An underscore within a word (`latency_ns_p99`) is left as it is: GitHub-flavoured Markdown does not interpret it there.
+/// An underscore within a word (`latency_ns_p99`) is unchanged, because GitHub-flavoured Markdown does not interpret
+/// it.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut before = None;
@@ -38,7 +38,7 @@ pub fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '&' => out.push_str("&amp;"),
             '_' if within_word(before) && within_word(characters.peek().copied()) => out.push(c),
-            // These have a meaning only at the beginning of a line.
+            // Markdown interprets these only at the beginning of a line.
             '#' | '>' | '+' | '-' if before.is_none() && !within_word(characters.peek().copied()) => {
                 out.extend(['\\', c]);
             }
@@ -62,7 +62,7 @@ fn text(table: &Table) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Comma-separated values.
+/// Formats a table as comma-separated values.
 pub fn csv(head: &[&str], rows: &[Vec<String>]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let written =
@@ -76,8 +76,8 @@ pub fn csv(head: &[&str], rows: &[Vec<String>]) -> String {
 mod tests {
     use super::*;
 
-    /// Symptom: a serial number or a name with `|` broke the table of `plan --format markdown`, and `*` became italics. Cause:
-    /// only reports escaped. Fix: one `escape` for both.
+    /// Symptom: `|` in a serial number or name broke the table of `plan --format markdown`, and `*` became italics.
+    /// Cause: only reports escaped these characters. Fix: reports and lists share one `escape`.
     #[test]
     fn a_markdown_table_reads_as_its_cells() {
         let rows = [vec!["a|b*c*".to_owned(), "<b>&\n`x` [y](z) _z_ ~~w~~".to_owned()]];

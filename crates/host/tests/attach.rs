@@ -1,8 +1,10 @@
-//! Drives as block devices of the kernel, on a drive of plain memory: what programs do to `/dev/loopN` arrives as the right
-//! requests, filesystems and fio find what they wrote, and everything goes again whatever happened to the server.
+//! Drives attached as block devices of the kernel, with a drive in memory as the model.
 //!
-//! The server is this program, started once more (see [`server_process`]). Its drive notes flushes, trims and durable writes
-//! in its log, and does what stands in the file NAME.control.
+//! The tests check that operations on `/dev/loopN` arrive as the right requests, that filesystems and fio read back
+//! what they wrote, and that detaching removes everything whatever happened to the server.
+//!
+//! The server is this program, started a second time (see [`server_process`]). Its drive logs flushes, trims and
+//! durable writes, and obeys the commands in the file NAME.control.
 
 mod common;
 
@@ -22,19 +24,19 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// XFS wants 300 MiB.
+/// XFS needs at least 300 MiB.
 const SIZE: usize = 512 << 20;
 const NAME: &str = "LOWTIDE_TEST_NAME";
 const BLOCK: &str = "LOWTIDE_TEST_BLOCK";
 
 // The server.
 
-/// A drive of memory.
+/// A drive in memory.
 struct Memory {
     bytes: Mutex<Vec<u8>>,
     block: u32,
     control: PathBuf,
-    /// What is never answered.
+    /// Completions of requests that are never answered.
     kept: Mutex<Vec<OnComplete>>,
 }
 
@@ -93,7 +95,7 @@ impl Port for Memory {
     }
 }
 
-/// Serves, when a test below starts this program with a name; otherwise there is nothing to do.
+/// Serves a drive if a test below starts this program with a name. Does nothing otherwise.
 #[test]
 fn server_process() {
     let Ok(name) = std::env::var(NAME) else { return };
@@ -115,7 +117,7 @@ fn server(name: &str, block: u32) -> Command {
 static ONE: Mutex<()> = Mutex::new(());
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A name that is detached when this is dropped.
+/// The name of a drive, which is detached when this is dropped.
 struct Drive {
     name: String,
     block: u32,
@@ -124,7 +126,7 @@ struct Drive {
 }
 
 impl Drive {
-    /// `None`, with a message, where drives cannot be attached.
+    /// Returns `None`, with a message, if drives cannot be attached.
     fn new(block: u32) -> Option<Drive> {
         let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         for node in ["/dev/fuse", "/dev/loop-control"] {
@@ -163,7 +165,7 @@ impl Drive {
         PathBuf::from(format!("/run/lowtide/attached/{}{ending}", self.name))
     }
 
-    /// What its drive noted.
+    /// The lines that the drive logged.
     fn log(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path(".log")).expect("a log");
         text.lines().map(str::to_owned).collect()
@@ -177,7 +179,7 @@ impl Drive {
         fs::write(self.path(".control"), text).expect("written");
     }
 
-    /// Nothing of it is left.
+    /// Asserts that the drive has left nothing behind.
     fn is_gone(&self) {
         for ending in ["", ".journal", ".log", ".control"] {
             assert!(!self.path(ending).exists(), "{} is there", self.path(ending).display());
@@ -238,7 +240,7 @@ fn a_loop_device_has_the_blocks_and_the_contents_of_the_drive() {
         let told = |what: &str| fs::read_to_string(queue.join(what)).expect(what).trim().to_owned();
         assert_eq!(told("logical_block_size"), block.to_string());
         assert_eq!(told("discard_granularity"), block.to_string());
-        // What is written to the one is read from the other, at both ends and in the middle.
+        // Data written to the device is read from the file, at both ends and in the middle.
         let device = OpenOptions::new().read(true).write(true).open(node(&attached)).expect("opened");
         let file = OpenOptions::new().read(true).write(true).open(&attached.file).expect("opened");
         for (at, length) in [(0, 4096), (1 << 20, 3 << 20), (SIZE - 65536, 65536)] {
@@ -248,19 +250,19 @@ fn a_loop_device_has_the_blocks_and_the_contents_of_the_drive() {
             file.read_exact_at(&mut theirs, at as u64).expect("read");
             assert!(ours == theirs, "{length} bytes at {at}, blocks of {block}");
         }
-        // The other way, past the cache of the device.
+        // In the other direction, with direct I/O past the page cache of the device.
         let ours = bytes(7, 8192);
         file.write_all_at(&ours, 8 << 20).expect("written");
         let mut theirs = vec![0; 8192];
         device.read_exact_at(&mut theirs, 8 << 20).expect("read");
         assert!(ours == theirs);
-        // Memory that begins anywhere.
+        // Into unaligned memory.
         let mut theirs = vec![0; (4 << 20) + 1];
         file.read_exact_at(&mut theirs[1..], 1 << 20).expect("read");
         assert!(theirs[1..=3 << 20] == bytes((1 << 20) + 1, 3 << 20));
         file.read_exact_at(&mut theirs[..100], (1 << 20) + 1000).expect("read");
         assert!(theirs[..100] == bytes((1 << 20) + 1, 3 << 20)[1000..1100]);
-        // A file ends where the drive does, and has whole blocks.
+        // The file ends at the end of the drive, and consists of whole blocks.
         assert_eq!(file.read_at(&mut theirs[..8192], SIZE as u64).expect("the end"), 0);
         let errno = |result: std::io::Result<usize>| result.unwrap_err().raw_os_error();
         assert_eq!(errno(file.write_at(&ours, SIZE as u64 - 4096)), Some(libc::ENOSPC));
@@ -271,8 +273,9 @@ fn a_loop_device_has_the_blocks_and_the_contents_of_the_drive() {
     }
 }
 
-/// Symptom: whoever used a loop device next had the scheduler and the queue of an attached drive. Cause: the kernel keeps
-/// them when the file goes. Fix: what was there is noted, and put back before.
+/// Symptom: the next user of a loop device got the scheduler and queue settings of an attached drive. Cause: the
+/// kernel keeps them when the file is detached. Fix: the settings are recorded before attaching and restored before
+/// detaching.
 #[test]
 fn a_loop_device_gets_the_queue_back_that_it_had() {
     let Some(drive) = Drive::new(4096) else { return };
@@ -282,14 +285,14 @@ fn a_loop_device_gets_the_queue_back_that_it_had() {
     };
     let name =
         |attached: &Attachment| node(attached).file_name().expect("a name").to_string_lossy().into_owned();
-    // The next one to be given out, unless somebody else takes it: then this says nothing of it.
+    // The next free device, unless another process takes it first; the test then checks less.
     let free = run("losetup", &["--find"]);
     let free = free.trim().trim_start_matches("/dev/").to_owned();
     let mut before = queue(&free);
     let attached = drive.attach();
     let device = name(&attached);
     if device != free {
-        // Attaching sets none but the last.
+        // Attaching has already changed `max_sectors_kb`, which is not compared in this case.
         before = queue(&device);
     }
     let disk = lowtide_host::block::Disk::find(node(&attached)).expect("a disk");
@@ -304,7 +307,7 @@ fn a_loop_device_gets_the_queue_back_that_it_had() {
     let turns = before[3] == "0";
     disk.set_rotational(turns).expect("set");
     assert_ne!(queue(&device)[3], before[3], "taken for a disk");
-    // Put on again it keeps what it was given.
+    // Reattaching keeps the current settings.
     attach::reattach(&drive.name, Force::No, &never()).expect("again");
     assert!(queue(&device)[0].contains(&format!("[{other}]")), "{:?}", queue(&device));
     assert_eq!(attach::detach(&drive.name, Force::No).expect("detached"), attach::Detached::default());
@@ -328,13 +331,13 @@ fn flushes_trims_and_durable_writes_arrive_as_what_they_are() {
     assert_eq!(drive.says("trim 1048576 8388608"), 1, "{:?}", drive.log());
     run("blkdiscard", &["--zeroout", "--offset", "0", "--length", "65536", device]);
     assert_eq!(drive.says("zeroes 0 65536") + drive.says("trim 0 65536"), 1, "{:?}", drive.log());
-    // A loop device has no forced unit access; the kernel makes it of a flush.
+    // A loop device has no forced unit access; the kernel sends a flush instead.
     assert_eq!(drive.says("durable"), 0);
     let before = drive.says("flush");
     run("dd", &["if=/dev/zero", &format!("of={device}"), "bs=4096", "count=1", "oflag=direct,dsync"]);
     assert_eq!(drive.says("durable"), 0);
     assert!(drive.says("flush") > before);
-    // The file has.
+    // The file itself has forced unit access.
     let before = drive.says("flush");
     for (flag, offset) in [(libc::O_DSYNC, 0), (libc::O_SYNC, 4096)] {
         let file = OpenOptions::new().write(true).custom_flags(flag).open(&attached.file).expect("opened");
@@ -382,7 +385,7 @@ fn filesystems_find_what_was_written_and_are_clean() {
         assert!(drive.says("trim") > before, "{kind:?}: fstrim trims");
         run("umount", &[text(&at)]);
         run(check[0], &[&check[1..], &[text(node(&attached))]].concat());
-        // The cache of pages went with the mount.
+        // Unmounting has dropped the page cache.
         run("mount", &[text(node(&attached)), text(&at)]);
         for number in 10..20 {
             let read = fs::read(at.join(format!("file-{number}"))).expect("read");
@@ -399,7 +402,7 @@ fn fio_verifies_what_it_wrote() {
     for (block, job) in [
         (512, &["--rw=randwrite", "--bsrange=512-256k", "--size=128m", "--fsync=64"][..]),
         (4096, &["--rw=randrw", "--bs=4k", "--size=64m"]),
-        // Large requests, of contiguous memory that does not begin with a page: they arrive in whole blocks.
+        // Large requests from contiguous memory that does not begin at a page boundary must arrive as whole blocks.
         (4096, &["--rw=write", "--bs=4m", "--size=256m", "--iomem_align=512"]),
     ] {
         let Some(drive) = Drive::new(block) else { return };
@@ -436,7 +439,7 @@ fn a_server_that_is_killed_under_a_busy_filesystem_leaves_nothing() {
         assert!(matches!(error, HostError::ServerEnded { .. }), "{error}");
         let _ = attach::detach(&drive.name, Force::No).expect("detached");
         drive.is_gone();
-        // And once more.
+        // A second detach reports that the drive is not attached.
         let error = attach::detach(&drive.name, Force::No).unwrap_err();
         assert!(matches!(error, HostError::NotAttached { .. }), "{error}");
     }
@@ -444,7 +447,7 @@ fn a_server_that_is_killed_under_a_busy_filesystem_leaves_nothing() {
 
 #[test]
 fn a_drive_that_never_answers_is_detached() {
-    // Without force after half a minute; the test takes the shorter way.
+    // Detaching without force would take half a minute, so the test uses force.
     for mounted in [false, true] {
         let Some(drive) = Drive::new(4096) else { return };
         let attached = if mounted { drive.mounted(Filesystem::Xfs) } else { drive.attach() };
@@ -534,24 +537,24 @@ fn what_cannot_be_attached_leaves_nothing_and_says_why() {
     let error = attach::attach(&drive.wish(None, None), command, &never()).unwrap_err();
     assert_eq!(error.to_string(), format!("the server of {} ended: no such model", drive.name));
     drive.is_gone();
-    // There is no server.
+    // The server program does not exist.
     let command = Command::new("/no/such/program");
     let error = attach::attach(&drive.wish(None, None), command, &never()).unwrap_err().to_string();
     assert!(error.contains("cannot start /no/such/program"), "{error}");
     drive.is_gone();
-    // The user does not want to wait.
+    // The user interrupts the wait.
     let command = server(&drive.name, 4096);
     let error =
         attach::attach(&drive.wish(None, None), command, &Arc::new(AtomicBool::new(true))).unwrap_err();
     assert!(matches!(error, HostError::Interrupted { .. }), "{error}");
     drive.is_gone();
-    // Nothing to mount is on it.
+    // There is no filesystem to mount.
     let at = drive.at();
     let command = server(&drive.name, 4096);
     let error = attach::attach(&drive.wish(None, Some(&at)), command, &never()).unwrap_err();
     assert!(matches!(error, HostError::Tool { program: "mount", .. }), "{error}");
     drive.is_gone();
-    // The name is taken.
+    // The name is in use.
     drive.attach();
     let command = server(&drive.name, 4096);
     let error = attach::attach(&drive.wish(None, None), command, &never()).unwrap_err();

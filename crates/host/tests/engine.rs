@@ -1,4 +1,4 @@
-//! One test body, two engines: what both promise on files that work.
+//! Tests that run on both engines, with files that work.
 #![allow(clippy::print_stdout)]
 
 mod common;
@@ -39,7 +39,7 @@ fn intervals_follow_each_other_and_sum_to_the_total() {
 fn writes_land_where_they_should_and_nowhere_else() {
     each_engine(|engine| {
         let directory = tempfile::tempdir().expect("a directory");
-        // The data are the first 512 KiB of files of 1 MiB: what lies behind must not change.
+        // The data is the first 512 KiB of 1 MiB files. The second half must not change.
         let (used, whole) = (512 << 10, 1 << 20);
         let paths: Vec<_> = (0..3).map(|n| directory.path().join(n.to_string())).collect();
         paths.iter().for_each(|path| std::fs::write(path, vec![0xee; whole]).expect("written"));
@@ -66,7 +66,7 @@ fn writes_land_where_they_should_and_nowhere_else() {
     });
 }
 
-/// Requests of 512 bytes, 1.5 KiB, 4 KiB and 64 KiB, half of them to the first tenth.
+/// Requests of 512 bytes, 1.5 KiB, 4 KiB and 64 KiB, half of them to the first tenth of the data.
 fn composite(read_share: f64, depth: u32) -> Workload {
     let blocks = [(512, 0.25), (1536, 0.125), (4096, 0.5), (65_536, 0.125)];
     let blocks = blocks.map(|(size, share)| BlockShare { size: Bytes::new(size), share });
@@ -82,7 +82,7 @@ fn composite(read_share: f64, depth: u32) -> Workload {
 fn requests_of_several_sizes_land_where_they_should_and_nowhere_else() {
     each_engine(|engine| {
         let directory = tempfile::tempdir().expect("a directory");
-        // No multiple of 1.5 KiB or 64 KiB, so that the last of them end before the data does.
+        // Not a multiple of 1.5 KiB or 64 KiB, so that the last position of these sizes ends before the data does.
         let (used, whole) = ((1 << 20) + 4096, 2 << 20);
         let path = directory.path().join("data");
         for (sync, depth) in [(Sync::None, 4), (Sync::Fua, 2), (Sync::Flush, 2)] {
@@ -94,19 +94,19 @@ fn requests_of_several_sizes_land_where_they_should_and_nowhere_else() {
             assert_eq!((summary.errors, summary.stuck_threads), (0, 0), "{sync:?}");
             let written: u64 = intervals.iter().map(|interval| interval.write_bytes).sum();
             let mean = written as f64 / summary.completed as f64;
-            // 128 + 192 + 2048 + 8192 bytes on average; of 2000 requests the mean has a standard deviation of 4 %.
+            // The mean is 128 + 192 + 2048 + 8192 bytes. Over 2000 requests, its standard deviation is 4 %.
             if summary.completed > 2000 {
                 assert!((mean / 10_560.0 - 1.0).abs() < 0.25, "{mean} bytes a request, {SEED:?}");
             }
             let bytes = std::fs::read(&path).expect("read");
             assert_eq!(bytes.len(), whole, "the size stays");
             assert!(bytes[used..].iter().all(|byte| *byte == 0xee), "bytes behind the data changed");
-            // Wherever a request began, or a page of it, stands its place in the data.
+            // Each request, and each page of it, begins with its own offset in the data.
             let mut stamps = 0;
             for (sector, bytes) in bytes[..used].chunks(512).enumerate() {
                 let stamped = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
                 let number = u64::from_le_bytes(bytes[8..16].try_into().expect("8 bytes"));
-                // A number is that of a worker and a count: random bytes are none.
+                // A stamp's number consists of a worker and a count. Random bytes do not look like one.
                 if number >> 40 < 16 && number & 0xff_ffff_ffff < 1 << 24 {
                     assert_eq!(stamped, sector as u64 * 512, "{sync:?}, {SEED:?}");
                     stamps += 1;
@@ -169,7 +169,7 @@ fn a_workload_that_reads_writes_nothing() {
     });
 }
 
-/// How many descriptors of this process for `path` allow writing.
+/// Number of this process's descriptors for `path` that allow writing.
 fn descriptors_open_for_writing(path: &std::path::Path) -> usize {
     let listed = std::fs::read_dir("/proc/self/fd").expect("procfs");
     listed

@@ -1,4 +1,4 @@
-//! Both engines on files that fail: errors are counted, named, and never loop for ever.
+//! Both engines on files that fail: errors are counted and reported, and no engine loops for ever.
 #![allow(clippy::print_stdout)]
 
 mod common;
@@ -42,7 +42,7 @@ fn some_errors_are_counted_and_the_first_is_named() {
         let workload = workload(1.0, Access::Random, 1, 4);
         let mut intervals = Vec::new();
         let summary = run(&load(target.data(), &workload, engine, 500), &mut |interval| {
-            // The second half of the data goes away under the reader.
+            // The second half of the data is truncated during the reads.
             File::options().write(true).open(&paths[1]).and_then(|file| file.set_len(0)).expect("cut");
             intervals.push(interval);
             Control::Continue

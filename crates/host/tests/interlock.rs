@@ -1,5 +1,5 @@
-//! What keeps lowtide from overwriting a block device, on loop devices: each case is refused with its reason, and no
-//! byte changes. The ways to use a device stand in `common/ways.rs`.
+//! Safety interlocks of block devices, tested on loop devices: each case is refused with its reason, and no byte
+//! changes. The list of ways to use a device is in `common/ways.rs`.
 #![allow(clippy::print_stdout)]
 
 mod common;
@@ -18,7 +18,7 @@ fn consent(serial: &str, force_signature: bool, planned: &Disk) -> Consent {
     Consent { serial: Some(serial.to_owned()), force_signature, planned: planned.identity.clone() }
 }
 
-/// Tries to take the device with everything that could be said for it, and gives the objections.
+/// Tries to take the device with full consent, and returns the objections.
 fn refused(disk: &Loop, serial: &str, force_signature: bool) -> Vec<Objection> {
     let before = disk.checksum();
     let found = Disk::find(&disk.node).expect("a device");
@@ -35,7 +35,7 @@ fn taken(disk: &Loop, force_signature: bool) -> Claim {
     Claim::take(&found, consent(&disk.serial(), force_signature, &found)).expect("no objection")
 }
 
-/// A mount, undone when dropped.
+/// A mount, unmounted when dropped.
 struct Mounted<'a>(&'a Path);
 
 impl Drop for Mounted<'_> {
@@ -50,7 +50,7 @@ fn an_unused_device_is_taken_once() {
     let claim = taken(&disk, false);
     assert_eq!(claim.disk().identity.serial, disk.serial());
     assert_eq!(claim.disk().identity.size.get(), MIB << 20);
-    // The second time the first is in the way.
+    // The first claim prevents a second one.
     let objections = refused(&disk, &disk.serial(), true);
     assert!(objections.contains(&Objection::Busy), "{objections:?}");
     drop(claim);
@@ -108,7 +108,7 @@ fn swap_is_refused() {
 #[test]
 fn a_partition_table_is_refused_unless_forced() {
     let Some(disk) = Loop::new(MIB, &[]) else { return };
-    // A master boot record with one partition of Linux, from sector 2048 on.
+    // A master boot record with one Linux partition, from sector 2048.
     let mut record = [0u8; 512];
     record[450] = 0x83;
     record[454..458].copy_from_slice(&2048u32.to_le_bytes());
@@ -161,7 +161,7 @@ fn raid_label() -> Vec<u8> {
     block
 }
 
-/// A label of LVM2 in the second sector (its `lib/format_text/layout.h`): the checksum covers what follows it.
+/// A label of LVM2 in the second sector (its `lib/format_text/layout.h`). The checksum covers the bytes after it.
 fn lvm_label() -> Vec<u8> {
     let mut sector = vec![0u8; 512];
     sector[..8].copy_from_slice(b"LABELONE");
@@ -225,7 +225,7 @@ fn a_read_only_device_is_refused() {
 
 #[test]
 fn the_device_of_the_system_is_refused() {
-    // Examined only: nobody asks for this one to be overwritten, not even to see that it is refused.
+    // Only examined: no test asks to overwrite the system's device, even if the request should be refused.
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("Linux");
     let number = mounts.lines().find_map(|line| {
         let fields: Vec<&str> = line.split(' ').collect();
@@ -259,7 +259,7 @@ fn every_way_to_use_a_device_is_an_objection() {
     assert!(missed.is_empty(), "not seen, or not as what they are:\n{}", missed.join("\n"));
 }
 
-/// What speaks against a device when nobody looks at it in passing.
+/// The objections to a device that do not disappear within two seconds.
 fn lasting(node: &Path) -> Vec<Objection> {
     let found = Disk::find(node).expect("a device");
     let begin = std::time::Instant::now();
@@ -271,7 +271,7 @@ fn lasting(node: &Path) -> Vec<Objection> {
     }
 }
 
-/// Whether a lock on the file can be had, as a program asks for it that is about to use the file.
+/// Whether another program could lock the file by the call `how`.
 fn can_lock(file: &Path, how: &str) -> bool {
     let script = format!(
         "import fcntl, os, struct, sys\nf = os.open(sys.argv[1], os.O_RDWR)\n\
@@ -332,7 +332,7 @@ fn a_device_below_is_held_too() {
 #[test]
 fn a_device_that_is_looked_at_for_a_moment_is_taken() {
     let Some(disk) = Loop::new(MIB, &[]) else { return };
-    // As udev and blkid do when a device comes: the device, and the file below it.
+    // udev and blkid open a new device, and the file below it, in the same way.
     for path in [&disk.node, &disk.file] {
         let script = "import os, sys, time\nf = os.open(sys.argv[1], os.O_RDONLY)\nprint('ready', flush=True)\ntime.sleep(0.2)";
         let mut program = Command::new("python3");
@@ -352,7 +352,7 @@ fn what_others_do_with_other_files_is_no_objection() {
     let Some(disk) = Loop::new(MIB, &[]) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name).to_str().expect("plain").to_owned();
-    // Two filesystems in memory number their files alike.
+    // Two tmpfs filesystems use the same inode numbers.
     for name in ["one", "other"] {
         std::fs::create_dir(folder.path().join(name)).expect("made");
         run("mount", &["-t", "tmpfs", "none", &at(name)]);
@@ -388,9 +388,9 @@ fn what_containers_do_with_other_files_is_no_objection() {
     let script = "cd $0 && mkdir l u w m && mount -i -t overlay o -o lowerdir=l,upperdir=u,workdir=w m";
     run("sh", &["-c", script, folder.path().to_str().expect("plain")]);
     let _mounted = Mounted(&at);
-    // Files made in one tick of the clock have the same times.
+    // Files that are created in the same clock tick have the same creation time, so wait.
     std::thread::sleep(std::time::Duration::from_millis(50));
-    // The same name and size.
+    // A file of the same name and size.
     let image = at.join("disk.img");
     std::fs::File::create(&image).and_then(|file| file.set_len(MIB << 20)).expect("a sparse file");
     let above = run("losetup", &["--find", "--show", image.to_str().expect("plain")]).trim().to_owned();
@@ -401,7 +401,7 @@ fn what_containers_do_with_other_files_is_no_objection() {
     run("losetup", &["--detach", &above]);
     assert_eq!(objections, []);
     drop(taken(&disk, false));
-    // Files of one overlay filesystem that were made in the same tick.
+    // Two files of one overlay filesystem with the same creation time.
     let made = |name: &str| {
         let file = std::fs::File::create(at.join(name)).expect("made");
         file.set_len(MIB << 20).expect("a sparse file");
@@ -439,7 +439,7 @@ fn a_mounted_file_takes_no_data() {
     check_file(&open(), &disk.file).expect("mounted no more");
 }
 
-/// Runs this test program again, where only `test` says what it sees, below another program; what it printed.
+/// Runs `test` in another process of this program, as a child of the command `below`, and returns its output.
 fn again(test: &str, below: &[&str], disk: &Loop) -> String {
     let this = std::env::current_exe().expect("a program");
     let mut command = Command::new(below[0]);
@@ -490,7 +490,7 @@ fn hundreds_of_processes_are_looked_at_in_a_moment() {
     let before = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let begin = std::time::Instant::now();
     let objections = examine(&found);
-    // Told, not asserted: other tests run at the same time.
+    // Printed, not asserted, because other tests run at the same time.
     let processor = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let used = (processor.tv_sec - before.tv_sec) * 1000 + (processor.tv_nsec - before.tv_nsec) / 1_000_000;
     println!("examined beside 300 processes in {:?}, {used} ms of processor time", begin.elapsed());

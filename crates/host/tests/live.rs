@@ -1,6 +1,6 @@
-//! The loop that serves drives, with a drive of the simplest kind: what clients see, how they come and go, power cuts.
+//! The server loop with a drive of the simplest kind: requests, connecting and leaving clients, and power cuts.
 //!
-//! Not here: negotiation and models.
+//! Negotiation is tested in `nbd`, models in `lowtide-device`.
 
 use lowtide_core::{Op, Request};
 use lowtide_host::live::contents::{Memory, Run};
@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 
 const SIZE: u64 = 64 << 20;
 
-/// Answers at once, or after a delay, in order.
+/// A drive that answers in order, at once or after a delay.
 struct Plain {
     export: Export,
     contents: Contents,
@@ -114,7 +114,7 @@ fn what_is_written_is_read_and_errors_are_answered() {
     let mut found = vec![0; 16_384];
     assert_eq!(client.ask(command::READ, 0, 0, 16_384, &mut found).expect("an answer"), 0);
     assert!(found[..4096].iter().all(|byte| *byte == 0) && found[4096..12_288].iter().all(|byte| *byte == 7));
-    // A write that is refused takes its payload along, and what follows is understood.
+    // The payload of a refused write is skipped, so that later requests are understood.
     assert_eq!(client.ask(command::WRITE, 0, SIZE, 8192, &mut data).expect("an answer"), error::ENOSPC);
     assert_eq!(client.ask(command::READ, 0, SIZE, 512, &mut found[..512]).expect("an answer"), error::EINVAL);
     assert_eq!(client.ask(command::TRIM, flag::FUA, 4096, 4096, &mut []).expect("an answer"), 0);
@@ -161,7 +161,7 @@ fn clients_that_leave_in_the_middle_disturb_nobody() {
         assert_eq!(stays.ask(command::READ, 0, 1 << 20, 4096, &mut data).expect("an answer"), 0);
         assert_eq!(data, vec![n as u8; 4096]);
     }
-    // Good-bye is answered with the end, after what was asked.
+    // A disconnect request closes the connection, after all earlier requests are answered.
     stays.send_reads([0, 4096, 8192], 4096).expect("sent");
     stays.send(command::DISC, 0, 0, 0, &[]).expect("sent");
     for _ in 0..3 {
@@ -183,7 +183,7 @@ fn a_client_that_reads_no_answers_is_held_back() {
         offset: 0,
         length: 32 << 20,
     };
-    // Without a limit the server would take all of them and hold 64 GiB.
+    // Without a limit, the server would accept all of the requests and hold 64 GiB.
     let mut sent = 0;
     while sent < 2048 && greedy.write_all(&header.bytes()).is_ok() {
         sent += 1;

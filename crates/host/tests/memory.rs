@@ -1,4 +1,4 @@
-//! The allocator against a plain Vec: whatever the sequence of sizes, the bytes are the same.
+//! The allocator compared with a plain `Vec`: after any sequence of sizes, the bytes are equal.
 #![allow(unsafe_code)]
 
 use lowtide_host::memory::HugePages;
@@ -13,7 +13,7 @@ proptest! {
     ) {
         let layout = |size| Layout::from_size_align(size, align).expect("a valid layout");
         let mut model = vec![0u8; sizes[0]];
-        // SAFETY: every layout is the one the block has at that moment, and accesses stay inside it.
+        // SAFETY: each layout is the block's current one, and accesses stay within the block.
         unsafe {
             let mut block = HugePages.alloc_zeroed(layout(sizes[0]));
             for pair in sizes.windows(2) {
@@ -26,7 +26,7 @@ proptest! {
                 block = HugePages.realloc(block, layout(pair[0]), pair[1]);
                 let kept = pair[0].min(pair[1]);
                 prop_assert!(std::slice::from_raw_parts(block, kept) == &model[..kept]);
-                // What a grown block holds behind the kept part is not promised; make both the same.
+                // The new part of a grown block has no defined contents, so both are filled with zeroes.
                 model.resize(pair[1], 0);
                 std::slice::from_raw_parts_mut(block, pair[1])[kept..].fill(0);
             }

@@ -1,6 +1,6 @@
-//! Open loops on both engines: latency counts from the intended start, and no request is forgotten.
+//! Open loops on both engines: latency counts from the intended start, and every due request is counted.
 //!
-//! The files lie in memory: what is tested is the loop, and a busy disk keeps no rate.
+//! The files are in memory, because a busy disk could not keep the rate.
 #![allow(clippy::print_stdout)]
 
 mod common;
@@ -37,8 +37,9 @@ fn a_backlog_counts_from_the_intended_start() {
     each_engine(|engine| {
         let directory = in_memory();
         let target = target(directory.path(), 1, Bytes::mib(4));
-        // Far more than one request at a time can do: those that complete near the end have waited for as long as the
-        // target is behind then. Counted from when they were issued, they would take well under a millisecond.
+        // The rate is far beyond one request at a time, so the target falls further and further behind. Requests that
+        // complete near the end must include that delay. Counted from their issue, they would take well under a
+        // millisecond.
         let closed = workload(1.0, Access::Random, 1, 1);
         let (_, intervals) = run_all(&load(target.data(), &closed, engine, 300));
         let service = merged(&intervals);
@@ -65,13 +66,13 @@ fn poisson_arrivals_keep_their_mean() {
         let workload = Workload { arrival, ..workload(1.0, Access::Random, 2, 4) };
         let (summary, _) = run_all(&load(target.data(), &workload, engine, 1000));
         let summary = summary.expect("ran");
-        // Five standard deviations around 1000.
+        // Five standard deviations around the mean of 1000.
         let all = summary.completed + summary.unfinished;
         assert!((840..1160).contains(&all), "{all} requests");
     });
 }
 
-/// A filesystem that takes no writes while this lives.
+/// A frozen filesystem: writes block until this is dropped.
 struct Frozen<'a>(&'a std::path::Path);
 
 impl Frozen<'_> {
@@ -112,7 +113,8 @@ fn a_stall_of_a_real_filesystem_is_in_the_open_loops_percentiles_and_not_in_the_
         intervals.iter().for_each(|interval| latency.merge(&interval.write_latency));
         latency
     };
-    // 100 a second, 50 of which are due while nothing moves: a quarter of all, the first of them for half a second.
+    // 100 requests per second for two seconds. A quarter of them fall due during the stall, which lasts half a
+    // second.
     let open = measure(Arrival::Fixed { per_second: 100.0 });
     let closed = measure(Arrival::Closed);
     common::loopback::run("umount", &[at.to_str().expect("plain")]);

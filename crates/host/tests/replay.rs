@@ -1,5 +1,5 @@
-//! Traces on files, on both engines: every request is made once, where and as long as the trace says, and a request
-//! that is due is not forgotten.
+//! Trace replay on files, with both engines: every request is made exactly once, at the offset and with the length in
+//! the trace, and no due request is lost.
 #![allow(clippy::print_stdout)]
 
 mod common;
@@ -58,7 +58,7 @@ fn every_request_is_made_once_where_the_trace_says() {
                 let written = at.is_multiple_of(12_288) && at < 100 * 12_288;
                 let discarded = ((1 << 20)..(1 << 20) + (64 << 10)).contains(&at)
                     || ((2 << 20)..(2 << 20) + 8192).contains(&at);
-                // Writes and the discard of the first MiB may pass each other where several are in flight.
+                // With several requests in flight, writes to the first MiB and its discard may be reordered.
                 match (written, discarded) {
                     (true, true) => {}
                     (true, false) => {

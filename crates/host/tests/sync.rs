@@ -1,4 +1,4 @@
-//! Durable writes on both engines: the kernel's own count of flushes says what reached the device.
+//! Durable writes on both engines. The kernel's own counter shows how many flushes reached the device.
 #![allow(clippy::print_stdout)]
 
 mod common;
@@ -9,7 +9,8 @@ use lowtide_core::workload::{Access, Sync};
 use lowtide_core::{Bytes, Workload};
 use lowtide_host::block::{Claim, Consent, Disk};
 
-/// Flushes that a device has completed (field 16 of its `stat`, Documentation/block/stat.rst of the kernel).
+/// Number of flushes that a device has completed (field 16 of its `stat`, Documentation/block/stat.rst of the
+/// kernel).
 fn flushes(disk: &Loop) -> u64 {
     let name = disk.node.file_name().expect("a node").to_string_lossy().into_owned();
     let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).expect("counters");
@@ -39,7 +40,7 @@ fn every_durable_write_is_flushed_and_no_other() {
             assert_eq!(writes, summary.completed);
             match (sync, depth) {
                 (Sync::None, _) => assert_eq!(flushed, 0),
-                // Flushes that wait together are done as one.
+                // The kernel merges concurrent flushes.
                 (_, 1) => assert!(flushed >= 200, "{flushed} flushes"),
                 _ => assert!(flushed >= 50, "{flushed} flushes"),
             }

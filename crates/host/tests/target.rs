@@ -1,4 +1,4 @@
-//! Targets: made, filled, reused, removed; and what is never touched.
+//! Targets: created, filled, reused and removed, and the files that are never touched.
 mod common;
 
 use common::loopback::{self, run};
@@ -66,7 +66,7 @@ fn lifecycle(directory: &Path) {
     drop(resized);
     assert!(path.exists());
 
-    // A copy is not the file that lowtide made: its marker, if it was copied too, names another inode.
+    // A copy is not the file that lowtide made: even if the marker is copied too, its inode number differs.
     let copy = directory.join("copy");
     let copied = std::process::Command::new("cp").arg("-a").args([&path, &copy]).status().expect("cp");
     assert!(copied.success());
@@ -95,7 +95,7 @@ fn files_of_the_user_are_never_touched() {
         assert!(text.contains("was not made by lowtide"), "{text}");
         assert_eq!(std::fs::read_to_string(&path).expect("there"), contents);
     }
-    // In a directory one such file among free names refuses the whole target, before anything is made.
+    // In a directory, one such file rejects the entire target before anything is created.
     std::fs::rename(&path, directory.path().join("lowtide-0002.dat")).expect("renamed");
     let refused = prepare(&TargetSpec::Directory(directory.path().into()), Bytes::mib(4), 4, false);
     assert!(matches!(refused, Err(HostError::NotOurs { .. })));
@@ -131,7 +131,7 @@ fn what_a_killed_run_left_is_taken_over_and_removed_but_nothing_else() {
     let directory = tempfile::tempdir().expect("a directory");
     let spec = TargetSpec::Directory(directory.path().into());
     let left = |files| {
-        // Forgotten with its lock let go, as a kill does.
+        // Leaks the target but releases its lock, as a kill does.
         let target = prepare(&spec, Bytes::mib(files), files as u32, false).expect("prepared");
         let at = directory.path().join("elsewhere");
         std::fs::create_dir(&at).expect("made");
@@ -160,7 +160,7 @@ fn what_a_killed_run_left_is_taken_over_and_removed_but_nothing_else() {
     names.sort();
     assert_eq!(names, ["lowtide-0007.dat"]);
     assert_eq!(std::fs::read(directory.path().join("lowtide-0007.dat")).expect("there"), b"mine");
-    // What is to be kept is no left-over.
+    // A kept file is not left over.
     let kept = TargetSpec::File(directory.path().join("kept"));
     drop(prepare(&kept, Bytes::mib(1), 1, true).expect("prepared"));
     remove_left_over(&kept).expect("nothing to remove");
@@ -205,7 +205,7 @@ fn devices_and_other_things_are_refused_by_name() {
     let seen =
         devices.iter().map(|entry| Path::new("/dev").join(entry.file_name())).find(|path| path.exists());
     let directory = tempfile::tempdir().expect("a directory");
-    // A node is enough to be refused, whether or not there is a device behind it: 7, 0 is the first loop device.
+    // A device node alone is refused, with or without a device. 7, 0 is the first loop device.
     let node = directory.path().join("loop");
     let made = || std::process::Command::new("mknod").arg(&node).args(["b", "7", "0"]).status();
     let Some(device) = seen.or_else(|| made().is_ok_and(|made| made.success()).then(|| node.clone())) else {
@@ -214,7 +214,7 @@ fn devices_and_other_things_are_refused_by_name() {
     };
     let expected = "not a file: write `block:PATH` to test it, or name a file or a directory on it";
     assert!(text(&device.to_string_lossy()).ends_with(expected));
-    // Neither by another name, nor for reading.
+    // Refused also through a link, and also for reading.
     let link = directory.path().join("innocent");
     std::os::unix::fs::symlink(&device, &link).expect("linked");
     assert!(text(&link.to_string_lossy()).ends_with(expected));

@@ -1,22 +1,23 @@
-//! A simulated drive that is formatted and mounted as the home of a database ([`Attached`]): a live drive behind a block
-//! device of this machine.
+//! A simulated drive that is formatted and mounted for a database ([`Attached`]): a live drive behind a block device
+//! of this machine.
 //!
 //! ```text
 //!   PreparedDrive ─► history ─► server, a process of its own ─► /dev/loopN ─► xfs | ext4 | btrfs ─► path()
 //!                ◄─ history ◄─            ▲ at_once, at_its_pace, stat
 //! ```
 //!
-//! The server is a separate process, which uses nothing of the filesystem that it serves. In the process of the
-//! database, a thread that holds a lock or faults in a mapped file could block the server, and a process that waits for
-//! itself cannot be killed. `PR_SET_IO_FLUSHER` lets the server allocate memory while the kernel writes back dirty
-//! pages.
+//! The server is a separate process, so that it does not use the filesystem that it serves. In the database's own
+//! process, a thread that holds a lock or faults in a mapped file could block the server, and a process that waits
+//! for itself cannot be killed. `PR_SET_IO_FLUSHER` lets the server allocate memory while the kernel writes back
+//! dirty pages.
 //!
-//! While the drive answers at once, the model has its own clock: it advances by the time that requests would have
-//! taken, and the host's time between requests does not count. When the drive answers at its pace again, the model
-//! first completes all acknowledged requests in its own time; from then on both clocks run together. Bytes that were
-//! never written through the block device read as zeroes, even if the model's history has written them.
+//! If the drive answers at once, the model has a clock of its own. It advances by the time that requests would have
+//! taken; the host's time between requests does not count. When the drive returns to the model's pace, the model
+//! first completes all acknowledged requests on its own clock; from then on both clocks run together.
 //!
-//! Not here: the database, and the command line of the server.
+//! A byte that was never written through the block device reads as zero, even if the model's history has written it.
+//!
+//! The database is in other crates; the server's command line is in the program `lowtide`.
 
 use super::control::{self, AskError, Order, Question, Report};
 use super::drive::LiveDrive;
@@ -37,7 +38,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The maximum length of a name before its suffix.
+/// The maximum length of a name before its suffix, in characters.
 const LONGEST: usize = 40;
 
 /// Size of a logical block in bytes.
@@ -45,22 +46,22 @@ const BLOCK: u32 = 4096;
 
 /// The options of an attached drive.
 pub struct AttachOptions<'a> {
-    /// The device. A directory in `data` stands for an unnamed file in it. The name need not be unique, because a
-    /// number is appended. The `state` is ignored.
+    /// The device. If `data` is a directory, an unnamed file in it is used. The name need not be unique, because a
+    /// number is appended. `state` is ignored.
     pub offer: Offer,
-    /// A model of the same device with its history, and the instant of its clock. Default: a new drive.
+    /// A model of the same device with its history, and the time of its clock. Default: a new drive.
     pub history: Option<(&'a AnyDevice, VirtualTime)>,
     /// The filesystem to make.
     pub filesystem: Filesystem,
     /// The size of the filesystem. Default: the size of the drive.
     pub size: Option<Bytes>,
-    /// Whether making the filesystem first trims the drive.
+    /// Whether `mkfs` trims the drive first.
     pub trims: bool,
     /// Mount options for `mount -o`, or an empty string.
     pub options: &'a str,
-    /// Makes the command that starts the server. The command must call [`serve`].
+    /// Creates the command that starts the server, which must call [`serve`].
     pub server: ServerOf,
-    /// Set to cancel.
+    /// Set by another thread to cancel.
     pub interrupt: &'a Arc<AtomicBool>,
 }
 
@@ -70,10 +71,10 @@ pub enum AttachedError {
     /// The device cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The kernel or a tool refused.
+    /// A system call or an external program failed.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The server did not answer, or did not carry out an order.
+    /// The server did not answer, or could not carry out an order.
     #[error("the attached drive {name}: {source}")]
     Ask {
         /// The drive's name.
@@ -114,7 +115,7 @@ pub struct Attached {
 pub struct Returned {
     /// The model with its history.
     pub model: AnyDevice,
-    /// The instant of its clock.
+    /// The time of the model's clock.
     pub now: VirtualTime,
 }
 
@@ -129,7 +130,8 @@ impl Attached {
     /// [`Attached::at_its_pace`].
     ///
     /// # Errors
-    /// [`AttachedError`]; nothing stays attached. Without root, FUSE or loop devices it is [`HostError::NoBlockDevice`].
+    /// [`AttachedError`]; nothing stays attached. [`HostError::NoBlockDevice`] without root privileges, FUSE or loop
+    /// devices.
     pub fn new(wanted: AttachOptions<'_>) -> Result<Attached, AttachedError> {
         let name = name(wanted.offer.name.as_deref().unwrap_or(&wanted.offer.device));
         let state = attach::state_of(&name)?;
@@ -138,7 +140,7 @@ impl Attached {
         let command = command.map_err(|source| AttachedError::Start { name: name.clone(), source })?;
         let known = offer.look_up()?;
         let path = attach::mount_of(&name)?;
-        // A new model is handed over too, because its seed is that of the offer.
+        // A new model is passed to the server too, so that it is built with the offer's seed.
         let new;
         let (model, now) = match wanted.history {
             Some(history) => history,
@@ -164,17 +166,17 @@ impl Attached {
         Ok(Attached { name, known, path, control, interrupt, detached: false })
     }
 
-    /// The mount point. Its root belongs to root; other users may enter it.
+    /// The mount point. Root owns its top folder, and other users may enter it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The drive's name, for `lowtide drive stat NAME` and other verbs.
+    /// The drive's name, for `lowtide drive stat NAME` and other subcommands.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Answers without delay from now on, including waiting requests: for loading or copying data.
+    /// Switches to answers without delay, also for waiting requests. Used to load or copy data.
     ///
     /// # Errors
     /// [`AttachedError::Ask`] if the server is gone.
@@ -182,8 +184,8 @@ impl Attached {
         self.ask(Order::AtOnce).map(drop)
     }
 
-    /// Answers with the model's timing from now on. The model first comes to rest in its own time. The caller syncs the
-    /// host's dirty pages before; pages that are still dirty are written at the drive's pace.
+    /// Switches to answers at the model's pace, after the model has completed all work on its own clock. The caller
+    /// must sync the host's dirty pages first: pages that are still dirty are written at the drive's pace.
     ///
     /// # Errors
     /// [`AttachedError::Ask`] if the server is gone.
@@ -200,19 +202,19 @@ impl Attached {
         self.ask(Order::Stat)
     }
 
-    /// Cuts the power: writes that are not durable are kept, dropped or torn in pieces of `tear`, and all requests fail
-    /// until [`Attached::power_on`]. Returns the losses.
+    /// Cuts the power. Writes that are not durable are kept, dropped, or torn into pieces of `tear`, and all requests
+    /// fail until [`Attached::power_on`]. Returns the losses.
     ///
     /// # Errors
-    /// [`AttachedError::Ask`] if the server is gone, or `tear` is smaller than a logical block (4096 bytes): no drive
-    /// tears a logical block, and filesystems rely on that.
+    /// [`AttachedError::Ask`] if the server is gone, or if `tear` is smaller than a logical block (4096 bytes). No
+    /// drive tears a logical block, and filesystems rely on that.
     pub fn power_cut(&self, tear: Tear) -> Result<Loss, AttachedError> {
         let order = Order::PowerCut { tear: tear.granule() as u32, stay_off: true };
         let report = self.order(order)?;
         Ok(report.losses.into_iter().next().unwrap_or_default())
     }
 
-    /// Starts a log of all events with checksums of the data; see [`super::request_log`].
+    /// Starts a log of all events, with checksums of the data; see [`super::request_log`].
     ///
     /// # Errors
     /// [`AttachedError::Ask`] if the server is gone.
@@ -228,7 +230,7 @@ impl Attached {
         self.order(Order::TakeLog { path: path.to_owned() }).map(drop)
     }
 
-    /// Restores the power. The mounted filesystem stays dead until [`Attached::mount_after_power_cut`].
+    /// Restores the power. The mounted filesystem remains unusable until [`Attached::mount_after_power_cut`].
     ///
     /// # Errors
     /// [`AttachedError::Ask`] if the server is gone.
@@ -236,7 +238,7 @@ impl Attached {
         self.order(Order::PowerOn).map(drop)
     }
 
-    /// Unmounts the dead filesystem, even if it is in use, and mounts the filesystem on the drive.
+    /// Unmounts the unusable filesystem, even if it is in use, and mounts it again.
     ///
     /// # Errors
     /// [`HostError`] if the filesystem cannot be mounted.
@@ -245,7 +247,7 @@ impl Attached {
         Ok(())
     }
 
-    /// Unmounts and mounts the filesystem, which drops its pages from the kernel's page cache.
+    /// Unmounts and remounts the filesystem, which drops its pages from the kernel's page cache.
     ///
     /// # Errors
     /// [`HostError::Busy`] if the filesystem is in use.
@@ -254,14 +256,14 @@ impl Attached {
         Ok(())
     }
 
-    /// Detaches the drive and returns its model. The model's history includes all dirty pages of the host.
+    /// Detaches the drive and returns its model. The history of the model includes the write-back of all dirty pages.
     ///
     /// # Errors
-    /// [`HostError::Busy`] if the drive is in use. [`AttachedError::Lost`] if the server did not shut down cleanly; the
-    /// drive is detached nevertheless.
+    /// [`HostError::Busy`] if the drive is in use. [`AttachedError::Lost`] if the server did not shut down cleanly;
+    /// the drive is detached nevertheless.
     pub fn detach(mut self) -> Result<Returned, AttachedError> {
         let (mut state, mut log) = (None, String::new());
-        // Write-back of dirty pages is part of the history, so the pace does not change.
+        // The pace stays as it is, because write-back of dirty pages is part of the history.
         let detached = attach::detach_with(&self.name, Force::No, |path| {
             state = Some(self.known.state_left());
             let text = std::fs::read_to_string(path.with_extension("log")).unwrap_or_default();
@@ -302,10 +304,10 @@ impl Drop for Attached {
     }
 }
 
-/// Makes the command that starts this program as the server of a drive; see [`AttachOptions::server`].
+/// Creates the command that starts this program as the server of a drive; see [`AttachOptions::server`].
 pub type ServerOf = fn(&Offer) -> io::Result<Command>;
 
-/// The command that starts the program `lowtide` at `program` as the server of an offer.
+/// The command that starts `lowtide` at the path `program` as the server of an offer.
 pub fn server_command(program: &Path, offer: &Offer) -> Command {
     let mut command = Command::new(program);
     command.args(["drive", "attach", &offer.device, "--at-once-first", "--rt", "--server"]);
@@ -333,13 +335,13 @@ pub fn set_server(server: ServerOf) {
     let _ = SERVER_OF.set(server);
 }
 
-/// The server command of [`set_server`]. Without one, no drive can be attached.
+/// The server command set by [`set_server`]. Without it, no drive can be attached.
 pub fn server() -> ServerOf {
     let none: ServerOf = |_| Err(io::Error::other("this program does not serve drives"));
     SERVER_OF.get().copied().unwrap_or(none)
 }
 
-/// Detaches all drives whose process is gone, such as those of a killed campaign. Returns their names.
+/// Detaches all drives whose process has ended, such as those of a killed campaign, and returns their names.
 ///
 /// # Errors
 /// [`HostError`] if a drive cannot be detached.
@@ -347,15 +349,15 @@ pub fn clean() -> Result<Vec<String>, HostError> {
     attach::detach_orphans()
 }
 
-/// The timing of the server of an attached drive.
+/// The timing and priority of the server of an attached drive.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ServeOptions {
     /// Always answers at once.
     pub no_delay: bool,
-    /// Answers at once until an order changes that. The transport time is measured anyway.
+    /// Answers at once until an order changes that. The transport time is measured nevertheless.
     pub at_once_first: bool,
-    /// Runs with real-time priority. Otherwise programs on the same processors, such as the database, make the drive
-    /// late.
+    /// Runs with real-time priority. Without it, programs on the same processors, such as the database, delay the
+    /// drive's answers.
     pub real_time: bool,
 }
 
@@ -363,15 +365,15 @@ pub struct ServeOptions {
 pub struct Served {
     /// The drive, which the caller must close.
     pub drives: Vec<LiveDrive>,
-    /// The outcome of detaching it from the kernel.
+    /// The result of detaching the drive from the kernel.
     pub ended: Result<(), HostError>,
 }
 
-/// Serves a drive in this process, which [`attach::attach`] started, until the drive is detached. `say` reports
-/// warnings. Returns `None` if the parent process is gone. The process must have one thread.
+/// Serves a drive in this process, which [`attach::attach`] started, until the drive is detached. `say` prints
+/// warnings. Returns `None` if the parent process has ended. The process must have only one thread.
 ///
 /// # Errors
-/// [`AttachedError`] if the drive, the server or its socket cannot be made.
+/// [`AttachedError`] if the drive cannot be opened, or the server or its socket cannot be created.
 pub fn serve(
     known: &ResolvedOffer,
     how: ServeOptions,
@@ -379,7 +381,7 @@ pub fn serve(
 ) -> Result<Option<Served>, AttachedError> {
     let Some(server) = Server::begin(&known.name)? else { return Ok(None) };
     let failed = |source| AttachedError::Start { name: known.name.clone(), source };
-    // Later threads inherit the priority. It comes before the measurements of wake-up delay and transport time.
+    // Later threads inherit the priority. It is set before wake-up delay and transport time are measured.
     if how.real_time
         && let Err(error) = lowtide_host::live::real_time()
     {
@@ -405,7 +407,7 @@ pub fn serve(
     Ok(Some(Served { drives: service.wait(), ended }))
 }
 
-/// A unique name: letters, digits, - and _ of `wanted`, the process id, and a counter.
+/// A unique name: letters, digits, `-` and `_` of `wanted`, then the process id and a counter.
 fn name(wanted: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);

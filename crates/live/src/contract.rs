@@ -1,19 +1,20 @@
-//! The contract of a drive ([`Contract`]), checked against a log of its requests.
+//! Checks that a drive keeps its contract ([`Contract`]), from a log of its requests.
 //!
 //! The contract for each sector of 512 bytes:
 //!
 //! * A read returns the newest write that was answered before the read was submitted, or a write that was in flight
 //!   together with the read.
-//! * A write is durable after a flush that was submitted after the write was answered. A write with forced unit access is
-//!   durable when it is answered.
-//! * After a power cut, a sector holds its newest durable write, or any write that was not answered before that write was
-//!   submitted. The first read decides which; later reads return the same.
+//! * A write is durable after a flush that was submitted after the write was answered. A write with forced unit
+//!   access is durable when it is answered.
+//! * After a power cut, a sector holds its newest durable write or any write that was still unanswered when this
+//!   durable write was submitted. The first read decides which one, and later reads return the same.
 //!
-//! The check is independent of the drive's implementation: it has no model, no undo data, and no order among writes in
-//! flight. Contents from before the log are accepted as first read.
+//! The check is independent of the drive's implementation: it has no model, no undo data, and no order among writes
+//! in flight. The contents from before the log are unknown, so the first read of them is accepted.
 //!
 //! # Not checked
-//! That pages of 4 KiB survive a power cut as a unit, and the contents of trimmed ranges above [`MOST_TRIMMED`].
+//! - Atomicity of 4 KiB pages in a power cut.
+//! - The contents of trimmed ranges longer than [`MOST_TRIMMED`].
 
 use super::request_log::{Event, Requests, SECTOR, zeroes};
 use lowtide_core::{Op, Request};
@@ -23,7 +24,7 @@ use std::fmt;
 /// The longest trimmed range whose zeroes are checked, in bytes.
 pub const MOST_TRIMMED: u64 = 16 << 20;
 
-/// The maximum number of described breaches; all are counted.
+/// The maximum number of breaches that are kept. All are counted.
 const MOST_BREACHES: usize = 20;
 
 /// The number of an event in the log, in order.
@@ -32,16 +33,16 @@ type Moment = u64;
 /// The moment of an event that has not happened.
 const NEVER: Moment = Moment::MAX;
 
-/// A read of contents that the contract does not allow.
+/// A read that returned contents against the contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breach {
-    /// Instant of the answer, in nanoseconds of the log's clock.
+    /// Time of the answer, in nanoseconds of the log's clock.
     pub at_ns: u64,
     /// The number of the read.
     pub id: u64,
     /// First byte of the sector.
     pub offset: u64,
-    /// Checksum of the contents.
+    /// Checksum of the contents read.
     pub found: u32,
     /// Checksums of the allowed contents.
     pub allowed: Vec<u32>,
@@ -63,15 +64,15 @@ pub struct Findings {
     pub requests: u64,
     /// Successful flushes.
     pub flushes: u64,
-    /// Sectors that were read and had a known set of allowed contents.
+    /// Number of sectors that were read and whose allowed contents were known.
     pub checked: u64,
     /// The first [`MOST_BREACHES`] breaches.
     pub breaches: Vec<Breach>,
     /// Number of breaches.
     pub broken: u64,
-    /// Requests that failed while the power was on: instant, request, and Linux error number.
+    /// Requests that failed while the power was on: time in nanoseconds, request, and Linux error number.
     pub failed: Vec<(u64, Request, i32)>,
-    /// Submission and answer of each flush, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Times of submission and answer of each flush, in nanoseconds of `CLOCK_MONOTONIC`.
     pub flushed: Vec<(u64, u64)>,
     /// Whether the log is incomplete because it was full.
     pub full: bool,
@@ -95,7 +96,7 @@ struct Sector {
 }
 
 impl Sector {
-    /// The contents that a read submitted at `asked` may return; `None` if unknown.
+    /// The contents that a read may return if it was submitted at `asked`; `None` if unknown.
     fn readable(&self, asked: Moment) -> Option<Vec<u32>> {
         let over = |newer: &Written| newer.answered < asked;
         let hidden = |it: &Written| self.writes.iter().any(|newer| it.answered < newer.asked && over(newer));
@@ -106,7 +107,7 @@ impl Sector {
         Some(may)
     }
 
-    /// Removes writes that a durable write has replaced.
+    /// Removes writes that a durable write has superseded.
     fn settle(&mut self) {
         let newest = self.writes.iter().filter(|it| it.durable).map(|it| it.asked).max();
         let Some(newest) = newest else { return };
@@ -137,7 +138,7 @@ struct Flying {
     asked: Moment,
 }
 
-/// The state of a drive according to its logs.
+/// The state of a drive, derived from its logs.
 #[derive(Debug, Default)]
 pub struct Contract {
     sectors: HashMap<u64, Sector>,
@@ -156,7 +157,7 @@ impl Contract {
         Contract::default()
     }
 
-    /// Checks a log that continues the previous one.
+    /// Checks a log. It must continue the previous one.
     pub fn follow(&mut self, log: &Requests) -> Findings {
         let mut findings = Findings::default();
         for (at_ns, event) in &log.events {
@@ -212,7 +213,7 @@ impl Contract {
         let Some(flying) = self.flying.remove(&id) else { return };
         let request = flying.request;
         if let Err(errno) = result {
-            // A failed write may have been carried out, so it counts as in flight for ever.
+            // A failed write may have been carried out, so it counts as in flight from now on.
             if !self.off {
                 findings.failed.push((at_ns, request, errno));
             }
@@ -283,9 +284,9 @@ impl Contract {
 mod tests {
     use super::*;
 
-    /// Checks a log in a short notation: `w5:3` submits write 5 of value 3 to sector 0, `W` the same with forced unit
-    /// access, `f6` a flush. `e5` answers, `E5` fails, `r7=3` is a read that returns 3, and `x` cuts the power and
-    /// restores it.
+    /// Checks a log in a short notation: `w5:3` submits write 5 of value 3 to sector 0, `W` does so with forced unit
+    /// access, and `f6` submits a flush. `e5` answers request 5, `E5` fails it, `r7=3` is a read that returns 3, and
+    /// `x` cuts and restores the power.
     fn follow(text: &str) -> Findings {
         let mut events = Vec::new();
         for (word, at_ns) in text.split_whitespace().zip(1..) {
@@ -327,7 +328,7 @@ mod tests {
             ("r1=9 r2=8", 1),
             ("w1:1 e1 r2=1", 0),
             ("w1:1 e1 w2:2 e2 r3=1", 1),
-            // Concurrent writes: either.
+            // A read may return either of two concurrent writes.
             ("w1:1 w2:2 e1 e2 r3=1", 0),
             ("w1:1 e1 w2:2 r3=1 r4=2 e2", 0),
             // Durable and volatile writes.
@@ -341,11 +342,11 @@ mod tests {
             ("r9=7 w1:1 f2 e1 e2 x r3=7", 0),
             ("r9=7 w1:1 e1 f2 x r3=7", 0),
             ("r9=7 W1:1 e1 x r3=7", 1),
-            // Later writes may survive, earlier ones may not.
+            // Later writes may survive; earlier ones must not.
             (&format!("{durable} w3:3 e3 w4:4 x r5=4"), 0),
             (&format!("{durable} w3:3 e3 w4:4 x r5=3"), 0),
             (&format!("w8:8 e8 {durable} w3:3 x r5=8"), 1),
-            // A write in flight together with the durable write may come after it.
+            // A write in flight together with the durable write may take effect after it.
             ("w8:8 w1:1 e1 f2 e2 x r5=8", 0),
             // A failed write may have been carried out.
             ("r9=7 w1:1 E1 f2 e2 x r3=7", 0),

@@ -1,11 +1,11 @@
-//! Control of a server over a unix socket: one line of JSON per question and per answer.
+//! Control of a server over a unix socket, with one line of JSON for each question and each answer.
 //!
 //! ```text
 //! {"do":"stat"}                      {"ok":{"stats":[…]}}
 //! {"do":"power-cut","tear":4096}     {"ok":{"losses":[{…}],…}}
 //! ```
 //!
-//! Not here: permissions; the mode of the socket decides who may connect.
+//! The mode of the socket decides who may connect; the protocol has no permissions of its own.
 
 use super::drive::LiveDrive;
 use super::figures::Figures;
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Pause after a failed accept(2).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A question or an order.
+/// A query or a command to a drive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Order {
@@ -62,7 +62,7 @@ pub enum Order {
     Fail {
         /// The new faults.
         faults: Faults,
-        /// Duration of slow requests. Default: unlimited.
+        /// Duration for which requests are slow. Default: unlimited.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         span: Option<Nanos>,
     },
@@ -84,7 +84,7 @@ pub enum Order {
     Shutdown,
 }
 
-/// An order to one drive or to all drives.
+/// An order and its addressee: one drive or all drives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     /// The drive's name. Default: all drives.
@@ -99,9 +99,9 @@ pub struct Question {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// The order was carried out.
+    /// The order succeeded.
     Ok(Box<Report>),
-    /// The order was not carried out, for this reason.
+    /// The order failed, for this reason.
     Error(String),
 }
 
@@ -116,13 +116,13 @@ pub struct Report {
     /// Losses of each drive in a power cut.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<Loss>,
-    /// The recording that ended. It is completed outside the server's thread.
+    /// The recording that ended. Another thread completes its file.
     #[serde(skip)]
     pub(crate) recorder: Option<Recorder>,
-    /// The log that was taken. It is written outside the server's thread.
+    /// The log that was taken, and its path. Another thread writes it.
     #[serde(skip)]
     pub(crate) log: Option<(RequestLog, PathBuf)>,
-    /// Requests in the recording that ended.
+    /// Number of requests in the recording that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<u64>,
 }
@@ -214,14 +214,14 @@ pub fn serve(listener: &UnixListener, answer: impl Fn(Question) -> Answer + Clon
     for stream in listener.incoming() {
         let stream = match stream {
             Ok(stream) => stream,
-            // Probably out of file descriptors, which may pass.
+            // The cause is probably a lack of file descriptors, which may be temporary.
             Err(_) => {
                 std::thread::sleep(ACCEPT_PAUSE);
                 continue;
             }
         };
         let answer = answer.clone();
-        // Without a thread, the connection is closed.
+        // If no thread can be started, the connection is closed.
         let _ = std::thread::Builder::new().spawn(move || converse(&stream, answer));
     }
 }
@@ -246,9 +246,9 @@ fn converse(stream: &UnixStream, answer: impl Fn(Question) -> Answer) -> io::Res
     }
 }
 
-/// A drive that answers questions at a control socket.
+/// A drive that can be controlled over a socket.
 pub trait Controlled: Drive + Sized + 'static {
-    /// Answers a question to the drives behind `handle`.
+    /// Answers a question about the drives behind `handle`.
     fn answer(question: Question, handle: &Handle<Self>) -> Answer;
 }
 
@@ -284,7 +284,7 @@ impl Controlled for LiveDrive {
 /// A failed order.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// There is no answer of a lowtide server.
+    /// No lowtide server answers at the socket.
     #[error("{}: {why}", socket.display())]
     Nobody {
         /// The socket.
@@ -300,14 +300,14 @@ pub enum AskError {
 /// Sends a question to the server at a socket.
 ///
 /// # Errors
-/// [`AskError`] if there is no answer, or the order was not carried out.
+/// [`AskError`] if there is no answer or the order failed.
 pub fn ask(socket: &Path, question: &Question) -> Result<Report, AskError> {
     let stream = UnixStream::connect(socket);
     let nobody = |error: io::Error| AskError::Nobody { socket: socket.to_owned(), why: error.to_string() };
     ask_over(stream.map_err(nobody)?, socket, question)
 }
 
-/// Sends a question over a connection. `socket` is the path or target in errors.
+/// Sends a question over a connection. `socket` is the path shown in errors.
 ///
 /// # Errors
 /// As [`ask`].

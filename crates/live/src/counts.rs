@@ -1,11 +1,11 @@
 //! The request counters of a live drive ([`Counts`]).
 //!
-//! Not here: the model's counters, such as NAND bytes, erasures and stalls.
+//! The model has its own counters, such as NAND bytes, erasures and stalls.
 
 use lowtide_core::{Latency, Nanos, Op, Request};
 use serde::{Deserialize, Serialize};
 
-/// The kinds of requests, which have separate counters.
+/// The kinds of requests with separate counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Read,
@@ -35,7 +35,7 @@ struct KindCounts {
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     kinds: [KindCounts; 4],
-    /// Delay of answers beyond their instant.
+    /// Delay of answers after they were due.
     lateness: Latency,
     pub(super) most_in_flight: usize,
     pub(super) power_cuts: u64,
@@ -44,7 +44,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Counts an answer. `took_ns` is the latency, of which the server added `late_ns`.
+    /// Counts an answer. `took_ns` is the latency, including `late_ns`, the delay that the server added.
     #[inline]
     pub(super) fn answered(&mut self, kind: Kind, ok: bool, took_ns: u64, late_ns: Option<u64>) {
         let counts = &mut self.kinds[kind as usize];
@@ -74,9 +74,9 @@ impl Counts {
 /// Statistics of one kind of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Requests {
-    /// Requested bytes.
+    /// Number of bytes requested.
     pub bytes: u64,
-    /// Answers with an error.
+    /// Number of answers with an error.
     pub errors: u64,
     /// Latency of answered requests.
     pub latency: Spread,

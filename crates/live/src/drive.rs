@@ -6,11 +6,14 @@
 //!           └─► contents (newest bytes) ◄── pending (undo data of volatile writes)
 //! ```
 //!
-//! A write changes the contents when it is submitted, and a read returns the contents at the time of its answer. A real
-//! drive may order concurrent requests in the same way. The model handles whole blocks only. For a request that begins
-//! or ends within a block, the model reads the blocks around it, and for a write then writes them, as the host would do
-//! with a real drive. The contents change only in the requested bytes, so concurrent writes to other bytes of a block
-//! are never lost. Not here: clients; see `lowtide_host::live`.
+//! A write changes the contents when it is submitted, and a read returns the contents at the time of its answer. A
+//! real drive may order concurrent requests in the same way.
+//!
+//! The model handles whole blocks only. A request may begin or end within a block. The model then reads the blocks
+//! around it and, for a write, writes them afterwards, as a host would do with a real drive. The contents change only
+//! in the requested bytes, so concurrent writes to other bytes of a block are never lost.
+//!
+//! Clients are in `lowtide_host::live`.
 
 mod served;
 
@@ -35,10 +38,10 @@ use std::collections::BinaryHeap;
 /// The bits of a tag that hold the ticket.
 const TICKET: Tag = 0xffff_ffff;
 
-/// The maximum duration of slow requests; avoids an overflow.
+/// The maximum duration of slow requests, which avoids an overflow.
 const LONGEST: Nanos = Nanos::from_secs(100 * 365 * 24 * 3600);
 
-/// The maximum background work to wait for: a drive may clean for hours.
+/// The maximum time to wait for background work, because a drive may clean for hours.
 const LONGEST_REST: Nanos = Nanos::from_secs(600);
 
 /// The bytes that a write replaced.
@@ -46,17 +49,17 @@ type Undo = Box<[u8]>;
 
 #[derive(Debug, Clone, Copy)]
 struct InFlight {
-    /// Never reused.
+    /// The request's unique number, never reused.
     id: u64,
     kind: Kind,
     /// Arrival, on the drive's clock.
     came_ns: u64,
     /// Arrival, on the model's clock.
     asked: VirtualTime,
-    /// The number of a write that a power cut may undo.
+    /// The number of the write in `pending`, if a power cut may undo it.
     number: Option<Number>,
     result: Result<(), i32>,
-    /// The write that follows the read of the blocks around it.
+    /// The write that follows after the blocks around it are read.
     then: Option<Request>,
 }
 
@@ -66,7 +69,7 @@ pub struct Parts {
     pub export: Export,
     /// The model, with its history.
     pub model: Fault<AnyDevice>,
-    /// The present instant of the model's clock.
+    /// The current time of the model's clock.
     pub began: VirtualTime,
     /// The write cache.
     pub cache: Cache,
@@ -76,9 +79,9 @@ pub struct Parts {
     pub contents: Contents,
     /// The timing of answers.
     pub pace: Pace,
-    /// Decides the effect of power cuts.
+    /// The seed for the effects of power cuts.
     pub seed: Seed,
-    /// The marker of its state file.
+    /// The marker of the open state file.
     pub marker: Option<OpenMarker>,
 }
 
@@ -89,19 +92,20 @@ pub struct LiveDrive {
     contents: Contents,
     pending: Pending<Undo>,
     block: u32,
-    /// False only if an answered write is durable and is answered at once: then a power cut undoes nothing.
+    /// Whether replaced bytes are kept for a power cut. Not needed without delay and with a protected cache, because
+    /// every answered write is durable then.
     keeps_undo: bool,
     time: Time,
     /// Transport time that is subtracted from the latency, in nanoseconds.
     transport_ns: u64,
-    /// By ticket.
+    /// The requests in flight, by ticket.
     in_flight: Vec<Option<InFlight>>,
     /// Number of requests in flight.
     flying: usize,
-    /// Answers, by instant and then by order of completion.
+    /// Answers, by due time and then by order of completion.
     due: BinaryHeap<Reverse<(u64, u64, Ticket)>>,
     sequence: u64,
-    /// Without delay: when the model completes all requests.
+    /// Without delay: the time at which the model completes all requests in flight.
     later: VirtualTime,
     life: u64,
     powered: bool,
@@ -111,9 +115,9 @@ pub struct LiveDrive {
     before: Counters,
     recorder: Option<Recorder>,
     log: Option<RequestLog>,
-    /// Number of requests.
+    /// Number of requests so far.
     asked: u64,
-    /// The last answered request, and the instant of its answer.
+    /// The last answered request, and the time of its answer.
     last_due: (u64, u64),
     marker: Option<OpenMarker>,
 }
@@ -205,16 +209,16 @@ impl LiveDrive {
         }
     }
 
-    /// Cuts the power. Requests in flight are lost, and each write that is not durable is kept, dropped or torn. The
-    /// power stays off until [`LiveDrive::power_on`]. A pause ends.
+    /// Cuts the power and ends a pause. Requests in flight are lost, and each write that is not durable is kept,
+    /// dropped or torn. The power stays off until [`LiveDrive::power_on`].
     ///
     /// # Errors
-    /// If the contents' file fails: its contents are then not those that survived, and the power should stay off.
+    /// The contents' file fails. The contents are then not the surviving ones, and the power should stay off.
     pub fn power_cut(&mut self, now_ns: u64, tear: Tear) -> std::io::Result<Loss> {
         self.time.resume(now_ns);
         let now = self.time.model_at(now_ns);
         self.model.power_cut(now);
-        // Completions before the cut have no requester any more.
+        // Nobody waits for these completions any more.
         while self.model.next_done().is_some() {
             self.model.finish();
         }
@@ -274,7 +278,7 @@ impl LiveDrive {
         self.time.resume(now_ns);
     }
 
-    /// Answers without delay from now on, including requests in flight. The model keeps its own time.
+    /// Switches to answers without delay, also for requests in flight. The model runs on its own clock.
     pub fn at_once(&mut self, now_ns: u64) {
         if !self.time.is_real() {
             return;
@@ -288,8 +292,8 @@ impl LiveDrive {
         self.time.take_pace(Pace::NoDelay, now_ns);
     }
 
-    /// Answers with the model's timing from now on. The model first completes all requests in its own time, so that the
-    /// next request finds it at rest.
+    /// Switches to answers at the model's pace. The model first completes all requests on its own clock, so that the
+    /// next request finds it idle.
     pub fn at_its_pace(&mut self, now_ns: u64) {
         if self.time.is_real() {
             return;
@@ -304,7 +308,7 @@ impl LiveDrive {
     /// Erases all data. The wear remains.
     ///
     /// # Errors
-    /// If the drive is read-only, or the contents' file fails. Nothing is erased then.
+    /// The drive is read-only, or the contents' file fails. Nothing is erased then.
     pub fn secure_erase(&mut self) -> std::io::Result<()> {
         if self.export.read_only {
             return Err(std::io::Error::other("the drive is served read-only"));
@@ -348,11 +352,11 @@ impl LiveDrive {
         self.log.replace(RequestLog::new(now_ns))
     }
 
-    /// Shuts down cleanly: flushes, and returns the model at rest, the instant of its clock, and the marker of the
-    /// state file.
+    /// Shuts down cleanly: flushes, and returns the idle model, the time of its clock, and the marker of the state
+    /// file.
     ///
     /// # Errors
-    /// If the contents' file fails.
+    /// The contents' file fails.
     pub fn close(mut self) -> std::io::Result<(AnyDevice, VirtualTime, Option<OpenMarker>)> {
         while self.model.next_done().is_some() {
             if let Some((_, completion)) = self.model.finish() {
@@ -373,7 +377,7 @@ impl LiveDrive {
         Request { offset: first, length: end - first, ..request }
     }
 
-    /// Writes to the contents, and keeps the replaced bytes for a power cut.
+    /// Writes to the contents, and keeps the replaced bytes in case of a power cut.
     fn store(&mut self, request: &Request, fua: bool, data: &[u8]) -> Result<Option<Number>, i32> {
         // A power cut undoes whole blocks.
         let Request { offset, length, .. } = self.around(*request);
@@ -388,7 +392,7 @@ impl LiveDrive {
         Ok(undo.map(|undo| self.pending.write(offset, length, fua, undo)))
     }
 
-    /// Submits a request to the model. Returns its completion, unless the model completes it later.
+    /// Submits a request to the model. Returns its completion, or `None` if the model completes it later.
     fn submit_to_model(
         &mut self,
         asked: VirtualTime,
@@ -402,13 +406,14 @@ impl LiveDrive {
         }
     }
 
-    /// Handles the completion of a request that the model does not queue.
+    /// Handles the completion of a request that the model completed on submission.
     fn begun(&mut self, ticket: Ticket, completion: Option<Completion>) {
         let Some(completion) = completion else { return };
         if self.time.is_real() {
             self.completed(ticket, &completion);
         } else {
-            // Concurrent requests begin at the same instant: the model's clock advances when all are answered.
+            // Without delay, concurrent requests begin at the same time: the clock advances only when all are
+            // answered.
             self.later = self.later.max(completion.at);
             self.completed(ticket, &Completion { at: VirtualTime::START, ..completion });
         }
@@ -438,7 +443,7 @@ impl LiveDrive {
     fn completed(&mut self, ticket: Ticket, completion: &Completion) {
         let release_ns = self.time.release(completion.at);
         let Some(Some(flying)) = self.in_flight.get_mut(ticket as usize) else { return };
-        // The transport time belongs to the last step only.
+        // The transport time counts once, in the last step.
         let followed = flying.then.is_some() && self.time.is_real();
         let release_ns = if followed { release_ns + self.transport_ns } else { release_ns };
         let release_ns = release_ns.max(flying.came_ns);
@@ -454,7 +459,7 @@ impl LiveDrive {
         self.due.push(Reverse((release_ns, self.sequence, ticket)));
     }
 
-    /// Runs the model up to an instant of the drive's clock.
+    /// Runs the model up to a time of the drive's clock.
     fn step(&mut self, drive_ns: u64) {
         while let Some(at) = self.model.next_done().filter(|at| self.time.release(*at) <= drive_ns) {
             self.time.advance_to(at);
@@ -466,7 +471,8 @@ impl LiveDrive {
         }
     }
 
-    /// The model's tag of a request. It contains the number of power cuts, so that late completions are recognised.
+    /// The model's tag of a request. The tag contains the number of power cuts, so that completions from before a cut
+    /// are recognised.
     fn tag(&self, ticket: Ticket) -> Tag {
         (self.life & 0x7fff_ffff) << 32 | ticket
     }

@@ -1,6 +1,6 @@
-//! The status of a log disk ([`Figures`]): for people, and for programs as JSON.
+//! The status of a log disk ([`Figures`]), as text for people and as JSON for programs.
 //!
-//! Not here: checks that read the entire log disk; see `lowtide_logdisk::check`.
+//! `lowtide_logdisk::check` has the checks that read an entire log disk.
 
 use lowtide_host::live::Usage;
 use lowtide_logdisk::{BLOCK, Disk, Medium};
@@ -13,7 +13,7 @@ pub struct Figures {
     pub offered_bytes: u64,
     /// Bytes of live data and live pages of the map.
     pub live_bytes: u64,
-    /// The share of the capacity that holds data.
+    /// Data as a share of the capacity.
     pub fill: f64,
     /// Size of a segment in bytes.
     pub segment_bytes: u64,
@@ -23,17 +23,17 @@ pub struct Figures {
     pub free_segments: usize,
     /// Bytes of the map that are in memory.
     pub map_bytes_in_memory: usize,
-    /// Bytes of the complete map.
+    /// Total bytes of the map.
     pub map_bytes_whole: usize,
-    /// Whether it was closed cleanly before it was opened.
+    /// Whether the previous use ended with a clean close.
     pub closed_in_order: bool,
-    /// Slots that were replayed when it was opened.
+    /// Number of slots replayed when it was opened.
     pub replayed_slots: u64,
-    /// Slots after the end of the log that were dropped when it was opened.
+    /// Number of slots after the end of the log that were dropped when it was opened.
     pub dropped_slots: u64,
-    /// Slots of the log that were unreadable when it was opened.
+    /// Number of slots in the log that were unreadable when it was opened.
     pub spoiled_slots: u64,
-    /// Flushed blocks at the end of the log that were unreadable when it was opened.
+    /// Number of flushed blocks at the end of the log that were unreadable when it was opened.
     pub damaged_blocks: u64,
     /// Activity since it was opened, if it is served.
     #[serde(flatten)]
@@ -63,11 +63,11 @@ pub struct Served {
     pub blocks_unreadable: u64,
     /// Connected clients.
     pub clients: u64,
-    /// Clients from which the server does not read until they take replies.
+    /// Number of clients that the server does not read from until they take their replies.
     pub clients_waiting: u64,
-    /// Bytes of requests and replies.
+    /// Bytes of buffers in use for requests and replies.
     pub buffers_used_bytes: u64,
-    /// Maximum bytes of requests and replies.
+    /// Maximum bytes of buffers for requests and replies.
     pub buffers_bytes: u64,
 }
 

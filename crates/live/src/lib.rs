@@ -1,13 +1,12 @@
 //! Simulated drives and log disks that are served live, over NBD or as a block device.
 //!
-//! A drive combines a model for its timing, contents for its bytes, a volatile cache, and a power switch.
+//! A drive consists of a model for its timing, contents for its bytes, a volatile cache, and a power switch.
 //!
 //! ```text
 //!   Offer ─► ResolvedOffer ─► LiveDrive ─► Service (server thread, control socket) ─► close ─► state
 //! ```
 //!
-//! Not here: the protocols and the server thread (`lowtide_host::{nbd, live}`), and the models
-//! (`lowtide_device`).
+//! The protocols and the server thread are in `lowtide_host::{nbd, live}`, the models in `lowtide_device`.
 
 pub mod attached;
 pub mod contract;

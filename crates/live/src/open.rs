@@ -1,6 +1,6 @@
-//! Opening a simulated device for live serving ([`Offer`]): its device file, contents, state, cache and clock.
+//! Opens a simulated device for live serving ([`Offer`]): its device file, contents, state, cache and clock.
 //!
-//! Not here: clients.
+//! Clients are in `service` and `lowtide_host`.
 
 use super::drive::{LiveDrive, Parts};
 use super::state::{STATE, StateFile};
@@ -31,7 +31,8 @@ const MOST_NAME: usize = 256;
 pub enum Data {
     /// Memory; lost when the server ends.
     Memory,
-    /// A sparse file. For a directory, an unnamed temporary file in it, which is lost when the server ends.
+    /// A sparse file. If the path is a directory, an unnamed temporary file in it, which is lost when the server
+    /// ends.
     File(PathBuf),
 }
 
@@ -40,17 +41,17 @@ pub enum Data {
 pub struct Offer {
     /// The export's name. Default: the device's name.
     pub name: Option<String>,
-    /// The device, as [`device::find`] takes it.
+    /// The device, by a name that [`device::find`] accepts.
     pub device: String,
-    /// The storage for its bytes.
+    /// The storage for the drive's bytes.
     pub data: Data,
-    /// The file for its map, wear and history.
+    /// The file for the model's map, wear and history.
     pub state: Option<PathBuf>,
     /// The unused share of the capacity, at least 0 and less than 1.
     pub reserve: f64,
-    /// The divisor of the capacity.
+    /// The divisor by which the device is scaled down.
     pub scale: u64,
-    /// Replaces the cache of the device file.
+    /// Overrides the cache in the device file.
     pub cache: Option<CacheKind>,
     /// Size of a logical block in bytes. A power cut never tears one.
     pub block: u32,
@@ -78,7 +79,7 @@ impl Offer {
     }
 }
 
-/// Why a drive cannot be served.
+/// The reason why a drive cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The device is unknown, or its file is invalid.
@@ -99,7 +100,7 @@ pub enum OpenError {
     TooSmall {
         /// The device's name.
         device: String,
-        /// Bytes that clients would see.
+        /// Size of the drive that clients would see.
         left: Bytes,
     },
     /// The name is too long.
@@ -121,10 +122,10 @@ pub enum OpenError {
     /// An output would overwrite another file.
     #[error(transparent)]
     Output(Box<OutputError>),
-    /// The file cannot hold the bytes.
+    /// The file cannot store the drive's bytes.
     #[error(transparent)]
     Data(#[from] SparseFileError),
-    /// The memory cannot be reserved.
+    /// The memory for the drive's bytes cannot be reserved.
     #[error("cannot reserve {bytes} of memory for the data: {source}; `--data FILE` uses a sparse file")]
     Memory {
         /// The size of the drive.
@@ -153,7 +154,7 @@ pub struct ResolvedOffer {
     files: Vec<PathBuf>,
 }
 
-/// Scales a device down by `scale`. `called` is its name in errors.
+/// Scales a device down by `scale`; `called` is its name in errors.
 ///
 /// # Errors
 /// [`OpenError`] if the device is invalid, before or after scaling.
@@ -193,7 +194,7 @@ impl Offer {
 }
 
 impl ResolvedOffer {
-    /// Bytes that clients see.
+    /// Size of the drive that clients see.
     pub fn usable(&self) -> Bytes {
         let capacity = self.spec.capacity();
         let kept = (capacity.get() as f64 * (1.0 - self.offer.reserve.clamp(0.0, 1.0))) as u64;
@@ -229,12 +230,12 @@ impl ResolvedOffer {
         }
     }
 
-    /// Replaces the storage for the bytes.
+    /// Replaces the storage for the drive's bytes.
     pub fn keep_data(&mut self, data: Data) {
         self.offer.data = data;
     }
 
-    /// Replaces the file for the state.
+    /// Sets the state file.
     pub fn keep_state(&mut self, path: PathBuf) {
         self.offer.state = Some(path);
     }
@@ -260,7 +261,7 @@ impl ResolvedOffer {
         state::save(out, &self.spec, self.seed(), now, model as &dyn BlockDevice)
     }
 
-    /// Reads the state of a server that shut down cleanly; `None` if there is none.
+    /// Reads the state that the last server saved when it shut down cleanly; `None` if there is none.
     ///
     /// # Errors
     /// [`StateError`] if it belongs to another device, or is damaged.
@@ -271,10 +272,10 @@ impl ResolvedOffer {
         }
     }
 
-    /// Closes a drive after serving, and writes its state.
+    /// Closes a drive after serving, and saves its state.
     ///
     /// # Errors
-    /// A sentence for people, if the data or the state cannot be written.
+    /// A message for the user, if the data or the state cannot be written.
     pub fn close(&self, drive: LiveDrive) -> Result<(), String> {
         let (model, now, marker) = drive.close().map_err(|error| error.to_string())?;
         if let Some(file) = self.state_file() {
@@ -309,8 +310,8 @@ impl ResolvedOffer {
         Ok((Box::new(usable.expect("the usable part is not larger than the device")), now))
     }
 
-    /// Checks that the files for data and state overwrite nothing: neither the device files, nor `files` of other
-    /// drives, nor a store. Adds them to `files`.
+    /// Checks that the files for data and state do not overwrite device files, stores, or `files`, the files of other
+    /// drives. Then adds them to `files`.
     pub fn check_outputs(&self, files: &mut CommandFiles) -> Result<(), OutputError> {
         files.add_device(&self.offer.device, &self.files);
         if let Data::File(path) = &self.offer.data

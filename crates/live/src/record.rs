@@ -1,7 +1,7 @@
-//! Recording the requests to a live drive ([`Recorder`]), as a trace that any device can replay.
+//! Records the requests to a live drive ([`Recorder`]), as a trace that any device can replay.
 //!
-//! The server must not wait for a disk, so a separate thread writes the file. Not here: the format
-//! ([`lowtide_files::trace::native`]).
+//! A separate thread writes the file, because the server must not wait for a disk. The format is in
+//! [`lowtide_files::trace::native`].
 
 use lowtide_core::Request;
 use lowtide_core::trace::Traced;
@@ -12,10 +12,10 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-/// The recording in error messages.
+/// The role of a recording, for errors.
 pub const RECORDING: Role = Role::new("the recording", "--record FILE");
 
-/// Requests that are sent to the thread together.
+/// Number of requests that are sent to the thread together.
 const BATCH: usize = 1024;
 
 /// A recording in progress.
@@ -62,7 +62,7 @@ impl Recorder {
 
     fn send_batch(&mut self) {
         if let Some(to) = &self.to {
-            // `finish` reports an error of the writer.
+            // `finish` reports errors of the writer.
             let _ = to.send(std::mem::take(&mut self.batch));
         }
     }

@@ -1,8 +1,8 @@
 //! The log of a live drive ([`RequestLog`]): requests, answers, power cuts, and checksums of all data.
 //!
-//! Each event is a line, in the order in which the drive saw the events, and begins with nanoseconds of the server's
-//! clock. The first line holds the instant of `CLOCK_MONOTONIC` at which that clock showed 0. Each sector of 512 bytes
-//! has a CRC-32C.
+//! The log has one line for each event, in the order in which the drive saw the events. A line begins with the time
+//! in nanoseconds of the server's clock. The first line of the log holds the `CLOCK_MONOTONIC` time at which that
+//! clock showed 0. Each sector of 512 bytes has a CRC-32C.
 //!
 //! ```text
 //! lowtide requests 1 81234567890
@@ -18,9 +18,9 @@
 //! 97000 data 9 4096 0a1b2c3d
 //! ```
 //!
-//! `end` has the Linux error number, 0 for none. `risk` is a write that was not durable at the power cut, with the runs
-//! of bytes that survived. The log is kept in memory, up to [`MOST_BYTES`]; a longer log ends with `full`. Not here:
-//! the data itself, and the check of the log; see [`super::contract`].
+//! `end` has the Linux error number, 0 for none. `risk` is a write that was not durable at the power cut, with the
+//! byte ranges of it that survived. The log is kept in memory, up to [`MOST_BYTES`]; a log that reaches this limit
+//! ends with `full`. The log has no data, only checksums. [`super::contract`] checks it.
 
 use lowtide_core::{Op, Request};
 use lowtide_device::power::{CutWrite, Tear};
@@ -60,7 +60,7 @@ pub enum Event {
         /// The outcome.
         result: Result<(), i32>,
     },
-    /// The data that answered a read.
+    /// The data that a read returned.
     Data {
         /// The number of the read.
         id: u64,
@@ -69,7 +69,7 @@ pub enum Event {
         /// Checksums of the sectors.
         sectors: Vec<u32>,
     },
-    /// The power was cut; writes tear at multiples of this many bytes.
+    /// The power was cut. Writes tear at multiples of this many bytes.
     Cut(u64),
     /// A write that was not durable at the cut.
     Risk {
@@ -79,12 +79,12 @@ pub enum Event {
         length: u64,
         /// Whether it had been acknowledged.
         acknowledged: bool,
-        /// Runs of bytes that survived: first, and one past the last.
+        /// The byte ranges that survived: first byte, and one past the last.
         survived: Vec<(u64, u64)>,
     },
-    /// The power came back.
+    /// The power was restored.
     On,
-    /// The log was full: later events are missing.
+    /// The log is full. Later events are missing.
     Full,
 }
 
@@ -143,7 +143,7 @@ impl RequestLog {
     /// Writes the log to a new file.
     ///
     /// # Errors
-    /// If the file exists, or cannot be written.
+    /// The file exists or cannot be written.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let file = output::create_new(LOG, path, &CommandFiles::default())?;
         let mut file = BufWriter::new(file);
@@ -152,12 +152,12 @@ impl RequestLog {
     }
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`, which all processes share.
+/// The time of `CLOCK_MONOTONIC`, which all processes share, in nanoseconds.
 pub fn monotonic_ns() -> u64 {
     lowtide_host::clock::ns(ClockId::Monotonic)
 }
 
-/// Checksums of the sectors of some bytes.
+/// The checksum of each sector of `data`.
 fn sectors(data: &[u8]) -> Vec<u32> {
     data.chunks(SECTOR as usize).map(crc32c::crc32c).collect()
 }
@@ -195,16 +195,16 @@ fn line(to: &mut String, at_ns: u64, event: &Event) -> std::fmt::Result {
 /// A parsed log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Requests {
-    /// Nanoseconds of `CLOCK_MONOTONIC` at which the clock of the events showed 0.
+    /// The `CLOCK_MONOTONIC` time at which the server's clock showed 0, in nanoseconds.
     pub origin_ns: u64,
-    /// The events, each with its time.
+    /// The events, each with its time in nanoseconds of the server's clock.
     pub events: Vec<(u64, Event)>,
 }
 
 /// Parses a log.
 ///
 /// # Errors
-/// A sentence with the number of the invalid line.
+/// A message with the number of the invalid line.
 pub fn read(text: &str) -> Result<Requests, String> {
     let mut lines = text.lines().zip(1..);
     let origin = lines.next().and_then(|(line, _)| line.strip_prefix(HEAD)?.trim().parse().ok());

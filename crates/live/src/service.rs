@@ -1,6 +1,6 @@
 //! A thread that serves drives or a log disk ([`Service`]), and its control socket ([`ControlSocket`]).
 //!
-//! Not here: listening for NBD clients, and attaching. Both hand their clients to [`Service::handle`].
+//! NBD listeners and attaching pass their clients to [`Service::handle`].
 
 use super::control::{self, Answer, Controlled, Question};
 use lowtide_host::live::{Buffers, Clock, Handle, Port, Server};
@@ -21,10 +21,10 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Makes a unix socket that only its owner can use. Orders wait there until [`Service::obey`].
+    /// Creates a unix socket that only its owner can use. Orders wait there until [`Service::obey`].
     ///
     /// # Errors
-    /// A sentence for people, if the socket cannot be made.
+    /// A message for the user, if the socket cannot be created.
     pub fn at(path: &Path) -> Result<ControlSocket, String> {
         let (socket, file) = UnixSocket::listen(path)?;
         let listener = UnixListener::from(socket);
@@ -47,7 +47,7 @@ impl<D: Controlled> Service<D> {
     /// share `buffers`.
     ///
     /// # Errors
-    /// If the system has no more file descriptors or threads.
+    /// The system has no more file descriptors or threads.
     pub fn start(drives: Vec<D>, clock: Clock, alone: bool, buffers: Buffers) -> io::Result<Service<D>> {
         let exports = drives.iter().map(|drive| drive.export().clone()).collect();
         let (server, handle) = Server::new(drives, clock)?;
@@ -57,7 +57,7 @@ impl<D: Controlled> Service<D> {
         Ok(Service { handle, exports, thread, control: None })
     }
 
-    /// Answers questions and orders at `socket`, including those that are waiting there.
+    /// Answers questions at `socket`, including those that already wait there.
     pub fn obey(&mut self, socket: ControlSocket) {
         let ControlSocket { listener, file } = socket;
         let answer = self.answer();
@@ -65,13 +65,13 @@ impl<D: Controlled> Service<D> {
         self.control = Some(file);
     }
 
-    /// A function that answers questions, for threads of a socket.
+    /// Returns a function that answers questions, for the threads of a socket.
     pub(super) fn answer(&self) -> impl Fn(Question) -> Answer + Clone + Send + 'static + use<D> {
         let handle = self.handle.clone();
         move |question| D::answer(question, &handle)
     }
 
-    /// The server's thread, for other threads.
+    /// The handle by which other threads reach the server's thread.
     pub fn handle(&self) -> &Handle<D> {
         &self.handle
     }
@@ -81,7 +81,7 @@ impl<D: Controlled> Service<D> {
         &self.exports
     }
 
-    /// Access to a drive from other threads, by requests in multiples of `block` bytes.
+    /// A port through which other threads access a drive, in multiples of `block` bytes.
     pub fn port(&self, drive: usize, block: u32) -> Arc<dyn Port> {
         self.handle.port(drive, self.exports[drive].size, block)
     }
@@ -89,14 +89,14 @@ impl<D: Controlled> Service<D> {
     /// Gives the server's thread real-time priority.
     ///
     /// # Errors
-    /// If the process lacks the privilege, or the server has ended.
+    /// The process lacks the privilege, or the server has ended.
     pub fn real_time(&self) -> io::Result<()> {
         self.handle
             .call(|_, _| lowtide_host::live::real_time())
             .unwrap_or_else(|| Err(io::Error::other("the server has ended")))
     }
 
-    /// Waits for the end of the server, and returns the drives.
+    /// Waits until the server ends, and returns the drives.
     pub fn wait(self) -> Vec<D> {
         self.thread.join().expect("the server does not panic")
     }

@@ -1,6 +1,6 @@
-//! Statistics of a live drive ([`Stat`]): for people, for programs as JSON, and for Prometheus.
+//! Statistics of a live drive ([`Stat`]), as text for people, as JSON for programs, and for Prometheus.
 //!
-//! Not here: the control socket that reports them; see `control`.
+//! `control` reports them over a socket.
 
 use super::counts::{Requests, Spread};
 use lowtide_core::Counters;
@@ -15,7 +15,7 @@ pub enum Power {
     /// The drive answers.
     #[default]
     On,
-    /// The drive's clock stands still, and requests wait.
+    /// The drive's clock is stopped, and requests wait.
     Paused,
     /// The power is cut, and all requests fail.
     Off,
@@ -32,47 +32,47 @@ pub struct Stat {
     pub capacity_bytes: u64,
     /// Power state.
     pub power: Power,
-    /// Seconds since it was opened.
+    /// Seconds since the drive was opened.
     pub open_s: f64,
-    /// Seconds of the model's clock, including its history.
+    /// Time of the model's clock in seconds, including its history.
     pub model_s: f64,
     /// The model's counters since the drive was opened.
     pub since_open: Counters,
     /// The model's counters including its history.
     pub since_new: Counters,
-    /// Erased blocks.
+    /// Number of erased blocks.
     pub free_blocks: u64,
-    /// Reads.
+    /// Read requests.
     pub reads: Requests,
-    /// Writes.
+    /// Write requests.
     pub writes: Requests,
-    /// Flushes.
+    /// Flush requests.
     pub flushes: Requests,
-    /// Trims and zeroes.
+    /// Trim and write-zeroes requests.
     pub trims: Requests,
-    /// Requests in flight.
+    /// Number of requests in flight.
     pub in_flight: u64,
     /// Maximum of `in_flight`.
     pub most_in_flight: u64,
-    /// Bytes that a power cut may undo.
+    /// Number of bytes that a power cut may undo.
     pub volatile_bytes: u64,
-    /// Delay of answers beyond their instant, if the drive times its answers.
+    /// Delay of answers after they were due, if the drive times its answers.
     pub lateness: Option<Spread>,
-    /// Power cuts since it was opened.
+    /// Number of power cuts since the drive was opened.
     pub power_cuts: u64,
-    /// Writes that power cuts dropped.
+    /// Number of writes that power cuts dropped.
     pub lost_writes: u64,
-    /// Writes that power cuts tore.
+    /// Number of writes that power cuts tore.
     pub torn_writes: u64,
     /// Number of recorded requests, during a recording.
     pub recording: Option<u64>,
-    /// Clients of the server, of all its drives together.
+    /// Clients of the server, all drives together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<Usage>,
 }
 
 impl Stat {
-    /// NAND bytes per host byte since the drive was opened, if both were written.
+    /// NAND bytes written per host byte since the drive was opened; `None` if either is zero.
     pub fn write_amplification(&self) -> Option<f64> {
         let Counters { host_written_bytes: host, nand_written_bytes: nand, .. } = self.since_open;
         (host > 0 && nand > 0).then(|| nand as f64 / host as f64)
@@ -101,7 +101,7 @@ impl Stat {
     }
 }
 
-/// The mean, in microseconds, and the number of the values that were added to distributions.
+/// The mean in microseconds of the values added between pairs of distributions (later, earlier), and their number.
 fn mean_since<const N: usize>(pairs: [(&Spread, &Spread); N]) -> (f64, f64) {
     let of = |it: &Spread| (it.mean_us * it.count as f64, it.count as f64);
     let (sum, count) = pairs.iter().fold((0.0, 0.0), |(sum, count), (after, before)| {
@@ -206,7 +206,8 @@ fn escape(value: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A drive with `count` answers of `mean_us` each, of which `timed` were timed and `late_us` late.
+    /// The statistics of a drive with `count` answers of `mean_us` each; `timed` of them were timed and `late_us`
+    /// late.
     fn stat(count: u64, mean_us: f64, timed: u64, late_us: f64) -> Stat {
         let spread = |count, mean_us| Spread { count, mean_us, ..Spread::default() };
         Stat {
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn untimed_answers_do_not_count_as_late() {
-        // 900 untimed answers of 1 us and 100 of 200 us, which are 10 us late: over all answers, 10 of 21 us.
+        // 900 untimed answers of 1 µs and 100 answers of 200 µs that are 10 µs late: over all answers, 10 of 21 µs.
         let (loaded, after) = (stat(900, 1.0, 0, 0.0), stat(1000, 20.9, 100, 10.0));
         assert!(after.too_slow().is_some());
         assert_eq!(after.too_slow_since(Some(&loaded)), None, "10 of 200 us");

@@ -1,8 +1,9 @@
 //! The file that keeps a drive's map, wear and history between servers ([`StateFile`]).
 //!
 //! A server writes the file when it shuts down cleanly. While it runs, a marker file exists next to the state file. A
-//! killed server leaves the marker behind, which tells the next one that the history is older than the contents. Not
-//! here: the format of the file (`lowtide_device::state`) and the contents of the drive.
+//! killed server leaves the marker behind. The next server then knows that the state is older than the contents.
+//!
+//! The format of the file is in `lowtide_device::state`.
 
 use lowtide_core::{BlockDevice, Seed, StateError, VirtualTime};
 use lowtide_device::state::{self, Restored};
@@ -37,7 +38,7 @@ impl StateFile {
     /// Restores the drive; `None` if there is no file.
     ///
     /// # Errors
-    /// [`StateError`] if the state belongs to another device, or is damaged.
+    /// [`StateError`] if the state belongs to another device or is damaged.
     pub fn restore(&self, spec: &DeviceSpec) -> Result<Option<Restored>, StateError> {
         match File::open(&self.path) {
             Ok(file) => state::restore(&mut BufReader::with_capacity(1 << 20, file), spec).map(Some),
@@ -54,11 +55,12 @@ impl StateFile {
     /// Marks the state as open.
     ///
     /// # Errors
-    /// If another server has it open, or the directory is not writable, which would otherwise fail only at the end.
+    /// Another server has the state open, or the directory is not writable. Without this check, an unwritable
+    /// directory would be noticed only at the end.
     pub fn begin(&self) -> io::Result<OpenMarker> {
         let path = self.with_ending("open");
         let existing = path.symlink_metadata().ok();
-        // Closing the drive removes the file, so it must be a marker.
+        // A marker is an empty file. Closing the drive removes it, so no other file may be here.
         if existing.as_ref().is_some_and(|found| !found.is_file() || found.len() != 0) {
             return Err(io::Error::other(format!(
                 "{} exists and is not the marker of a server",
@@ -110,13 +112,14 @@ impl StateFile {
     }
 }
 
-/// The marker file of an open state. Dropping it removes the file, unless the contents have changed since the state.
+/// The marker file of an open state. Dropping it removes the file, unless the contents may be newer than the saved
+/// state.
 #[derive(Debug)]
 pub struct OpenMarker {
     path: PathBuf,
     clean: bool,
     served: bool,
-    /// Locked.
+    /// Open and locked.
     _file: File,
 }
 
@@ -126,12 +129,12 @@ impl OpenMarker {
         self.clean
     }
 
-    /// Notes that the drive was used: the state file may now be older than the contents.
+    /// Notes that the drive is in use, so its contents may now be newer than the state file.
     pub fn served(&mut self) {
         self.served = true;
     }
 
-    /// Notes that the state was written.
+    /// Notes that the state was saved.
     pub fn state_saved(&mut self) {
         (self.served, self.clean) = (false, true);
     }
@@ -140,7 +143,7 @@ impl OpenMarker {
 impl Drop for OpenMarker {
     fn drop(&mut self) {
         if !self.served && self.clean {
-            // A marker that stays only causes a warning.
+            // A marker that cannot be removed only causes a warning.
             let _ = std::fs::remove_file(&self.path);
         }
     }

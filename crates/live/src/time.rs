@@ -1,18 +1,19 @@
-//! The clocks of a live drive ([`Time`]): the drive's clock stops during a pause, and the model's clock may run ahead.
+//! The clocks of a live drive ([`Time`]): the drive's clock stops during a pause, and the model's clock may run
+//! ahead.
 //!
-//! Not here: the wall clock of the server.
+//! The server's clock is in `lowtide_host::clock`.
 
 use lowtide_core::VirtualTime;
 
 /// The timing of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// With the model's latency as the client sees it: the transport time is subtracted.
+    /// Answers with the model's latency as the client sees it: the transport time is subtracted.
     RealTime {
         /// Transport time of a request and its answer, in nanoseconds.
         transport_ns: u64,
     },
-    /// Without delay. The model has its own clock, which advances batch by batch.
+    /// Answers without delay. The model's own clock advances batch by batch.
     NoDelay,
 }
 
@@ -25,20 +26,20 @@ pub(super) struct Time {
     origin_ns: u64,
     /// Total length of the pauses.
     paused_ns: u64,
-    /// Start of the present pause, on the server's clock.
+    /// Start of the current pause, on the server's clock.
     paused_since: Option<u64>,
-    /// The latest instant of the model's clock, which never goes back.
+    /// The latest time of the model's clock, which never goes back.
     floor_ns: u64,
 }
 
 impl Time {
-    /// Clocks of a model whose clock shows `base`.
+    /// The clocks for a model whose clock shows `base`.
     pub(super) fn new(pace: Pace, base: VirtualTime) -> Time {
         let base_ns = base.as_nanos();
         Time { pace, base_ns, origin_ns: 0, paused_ns: 0, paused_since: None, floor_ns: base_ns }
     }
 
-    /// Changes the pace. The model's clock continues from its present instant.
+    /// Changes the pace. The model's clock continues from its current time.
     pub(super) fn take_pace(&mut self, pace: Pace, server_ns: u64) {
         (self.base_ns, self.origin_ns) = (self.model_at(server_ns).as_nanos(), self.at(server_ns));
         self.pace = pace;
@@ -48,7 +49,7 @@ impl Time {
         matches!(self.pace, Pace::RealTime { .. })
     }
 
-    /// Converts the server's clock to the drive's, which stands still during a pause.
+    /// Converts the server's clock to the drive's, which stops during a pause.
     pub(super) fn at(&self, server_ns: u64) -> u64 {
         self.paused_since.unwrap_or(server_ns).saturating_sub(self.paused_ns)
     }
@@ -58,7 +59,7 @@ impl Time {
         self.paused_since.is_none().then(|| drive_ns + self.paused_ns)
     }
 
-    /// Converts the server's clock to the model's, for a new request.
+    /// The model's time for a request that arrives now on the server's clock.
     pub(super) fn model_at(&mut self, server_ns: u64) -> VirtualTime {
         if self.is_real() {
             self.floor_ns =
@@ -67,7 +68,7 @@ impl Time {
         VirtualTime::from_nanos(self.floor_ns)
     }
 
-    /// Advances the model's clock.
+    /// Advances the model's clock, unless it is already later.
     pub(super) fn advance_to(&mut self, at: VirtualTime) {
         self.floor_ns = self.floor_ns.max(at.as_nanos());
     }
@@ -77,7 +78,7 @@ impl Time {
         VirtualTime::from_nanos(self.floor_ns)
     }
 
-    /// The instant of the drive's clock at which to answer a request that the model completes at `at`.
+    /// The time on the drive's clock at which to answer a request that the model completes at `at`.
     pub(super) fn release(&self, at: VirtualTime) -> u64 {
         let transport_ns = match self.pace {
             Pace::RealTime { transport_ns } => transport_ns,

@@ -1,32 +1,32 @@
-//! Errors of names that are not in the catalogue, and of files that cannot be read.
+//! Errors of catalogue lookups.
 
 use lowtide_core::suggest::nearest;
 use miette::Diagnostic;
 use std::fmt;
 
-/// The error of a lookup.
+/// A failed lookup: an unknown name, or an unreadable file.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
-    /// No such name.
+    /// The name is not in the catalogue.
     #[error("unknown {what} `{name}`{}", hint(near.as_deref()))]
     Unknown {
-        /// What was looked for: `experiment`, `device` or `study`.
+        /// The kind of entry: `experiment`, `device` or `study`.
         what: &'static str,
         /// The name as given.
         name: String,
         /// The most similar name, if one is similar enough.
         near: Option<String>,
-        /// All names.
+        /// All names of this kind.
         valid: Vec<String>,
     },
-    /// A path that cannot be read.
+    /// The file at the path cannot be read.
     #[error("cannot read the {what} `{path}`")]
     Read {
-        /// What was looked for: `experiment` or `device`.
+        /// The kind of entry: `experiment` or `device`.
         what: &'static str,
         /// The path as given.
         path: String,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
@@ -42,7 +42,7 @@ impl CatalogueError {
         CatalogueError::Unknown { what, name: name.to_owned(), near, valid }
     }
 
-    /// What is accepted, in one line.
+    /// The accepted names, in one line.
     pub fn accepted(&self) -> String {
         match self {
             CatalogueError::Unknown { what: "study", valid, .. } => format!("studies: {}", valid.join(", ")),

@@ -1,9 +1,10 @@
-//! The catalogue: experiments, simulated devices and published numbers that come with the program.
+//! The catalogue: experiments, simulated devices and published numbers that are compiled into the program.
 //!
-//! They are compiled in; a new file under `experiments/`, `devices/` or `published/` is found by the build. An
-//! experiment or device is named (`intel-320-random-write`) or, where it is the user's own, given as a path:
-//! anything with a `/` or ending in `.toml`. Not here: what the files say; each kind has its own parser, and devices are
-//! found by `device`, which knows their modes.
+//! The build finds new files in `experiments/`, `devices/` and `published/`. An experiment or a device is given by
+//! name (`intel-320-random-write`), or by path if the file is the user's own. Text that contains `/` or ends in
+//! `.toml` is a path.
+//!
+//! Each kind of file has its own parser in another module. `device` looks up devices by name and mode.
 
 mod error;
 mod published;
@@ -14,48 +15,51 @@ pub use published::{Published, Study, studies, study};
 use std::borrow::Cow;
 use std::path::Path;
 
-/// A file that is compiled in.
+/// A compiled-in file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// The file's name without its ending, by which it is looked up.
+    /// The file name without its extension: the key of lookups.
     pub name: &'static str,
-    /// Its path in the project.
+    /// Path of the file in the project.
     pub path: &'static str,
-    /// What it holds.
+    /// The contents of the file.
     pub text: &'static str,
 }
 
-/// A file that was asked for.
+/// The result of a lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// What to call it in errors: its path.
+    /// Path of the file, for messages.
     pub path: String,
-    /// What it holds.
+    /// The contents of the file.
     pub text: Cow<'static, str>,
 }
 
-/// The generated tables of files: `EXPERIMENTS`, `DEVICES`, `PUBLISHED`.
+/// The generated tables: `EXPERIMENTS`, `DEVICES`, `PUBLISHED`.
 mod files {
     use super::Entry;
     include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 }
 
-/// Every experiment that comes with the program, by name.
+/// Every compiled-in experiment, by name.
 pub fn experiments() -> &'static [Entry] {
     files::EXPERIMENTS
 }
 
-/// The file of every simulated device that comes with the program, by name; [`crate::device::find`] knows their modes, too.
+/// The file of every compiled-in device, by name. Their modes are found by [`crate::device::find`].
 pub fn devices() -> &'static [Entry] {
     files::DEVICES
 }
 
-/// The experiment of that name, or in the file at that path.
+/// Finds an experiment by name, or reads it from a path.
+///
+/// # Errors
+/// [`CatalogueError`] if the name is unknown or the file cannot be read.
 pub fn experiment(name_or_path: &str) -> Result<Found, CatalogueError> {
     find("experiment", experiments(), name_or_path)
 }
 
-/// Whether the text is the path of a file rather than a name of the catalogue.
+/// Whether the text is a path rather than a name in the catalogue.
 pub fn is_path(name_or_path: &str) -> bool {
     name_or_path.contains('/') || name_or_path.ends_with(".toml")
 }

@@ -1,59 +1,59 @@
-//! Published numbers: what others measured, each with its source.
+//! Published measurements, each with its source.
 //!
-//! Not here: tables that are not studies of a device under load (`device_params`, `lifetime`, `nand_timings`):
-//! their columns differ, and nothing is compared with them.
+//! The tables `device_params`, `lifetime` and `nand_timings` are not read: they have other columns, and nothing is
+//! compared with them.
 
 use super::{CatalogueError, files};
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
-/// One published number, with every column of its table. Columns that hold ranges or notes stay text.
+/// One published number, with every column of its table. Columns with ranges or notes are kept as text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// The study: `e02`.
+    /// The id of the study: `e02`.
     #[serde(default)]
     pub study: String,
-    /// The row, from 1; the heading does not count.
+    /// The row in the table, from 1, without the heading.
     #[serde(default)]
     pub line: u32,
     /// The device measured.
     pub device: String,
-    /// Its capacity in GB, as sold.
+    /// Nominal capacity of the device, in GB.
     pub drive_capacity_gb: Option<f64>,
-    /// What was run.
+    /// The workload.
     pub workload: String,
-    /// Block size in KiB, where the source says.
+    /// Block size in KiB, if the source gives it.
     pub block_kib: Option<f64>,
-    /// Threads, where the source says.
+    /// Number of threads, if the source gives it.
     pub threads: Option<u32>,
     /// File size in GiB: a number, or a range such as `>50` or `10->20`.
     pub file_size_gib: String,
     /// Share of the device in use, in percent.
     pub util_pct: Option<f64>,
-    /// Which run, in the source's words.
+    /// The run, in the source's words.
     pub run: String,
-    /// What was measured.
+    /// The measured quantity.
     pub metric: String,
     /// The number.
     pub value: f64,
-    /// Its unit.
+    /// The unit of `value`.
     pub unit: String,
-    /// Under which conditions.
+    /// The conditions of the measurement.
     pub condition: String,
-    /// How the source states it: `table`, `text`, `text_approx`, `text_bound` and so on.
+    /// The form in which the source gives the number: `table`, `text`, `text_approx`, `text_bound` and so on.
     pub kind: String,
-    /// The source.
+    /// The source, as a citation.
     pub source: String,
 }
 
 /// One study: a table of published numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Study {
-    /// `e02`.
+    /// The id: `e02`.
     pub id: &'static str,
-    /// Its path in the project: `published/e02_intel320_random_write_xfs.csv`.
+    /// Path of the table in the project: `published/e02_intel320_random_write_xfs.csv`.
     pub path: &'static str,
-    /// Its rows; row 1 is `rows[0]`.
+    /// The rows of the table; row 1 is `rows[0]`.
     pub rows: Vec<Published>,
 }
 
@@ -67,20 +67,23 @@ pub fn studies() -> &'static [Study] {
     &STUDIES
 }
 
-/// The study with this id: `e02`.
+/// Finds a study by its id: `e02`.
+///
+/// # Errors
+/// [`CatalogueError::Unknown`] if there is no such study.
 pub fn study(id: &str) -> Result<&'static Study, CatalogueError> {
     let found = studies().iter().find(|study| study.id == id);
     found.ok_or_else(|| CatalogueError::unknown("study", id, studies().iter().map(|study| study.id)))
 }
 
-/// `e02_intel320_random_write_xfs` → `e02`; other tables are not studies.
+/// `e02_intel320_random_write_xfs` → `e02`. `None` for tables that are not studies.
 fn id(name: &'static str) -> Option<&'static str> {
     let (id, _) = name.split_once('_')?;
     let number = id.strip_prefix('e')?;
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(id)
 }
 
-/// The rows of a compiled-in table, which a test has read once: a fault in one is ours.
+/// The rows of a compiled-in table. A test reads every table, so a faulty row is a bug and panics.
 fn rows(id: &str, text: &str) -> Vec<Published> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let row = |(at, row): (usize, Result<Published, csv::Error>)| {

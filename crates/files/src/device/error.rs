@@ -6,10 +6,10 @@ use lowtide_core::suggest::nearest;
 use miette::Diagnostic;
 use std::fmt;
 
-/// Why a device name cannot be resolved.
+/// The reason why a device name cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// No such name, or no such file.
+    /// The name is unknown, or the file cannot be read.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
     /// The device has no such mode.
@@ -18,15 +18,15 @@ pub enum DeviceError {
     /// A composition of more than two devices.
     #[error("`{name}` joins more than two devices")]
     Composition {
-        /// The name.
+        /// The full name.
         name: String,
     },
-    /// Its file cannot be used.
+    /// The device file is invalid.
     #[error("the device {path} cannot be used: {reason}")]
     File {
-        /// The file.
+        /// Path of the device file.
         path: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: DeviceFileError,
     },
 }
@@ -34,11 +34,11 @@ pub enum DeviceError {
 /// A mode that a device does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownMode {
-    /// The device.
+    /// The device's name.
     pub device: String,
     /// The mode as given.
     pub mode: String,
-    /// The modes it has.
+    /// The modes of the device.
     pub modes: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for UnknownMode {
 impl std::error::Error for UnknownMode {}
 
 impl DeviceError {
-    /// What is accepted, in one line.
+    /// The accepted names or keys, in one line.
     pub fn accepted(&self) -> String {
         match self {
             DeviceError::Catalogue(error) => error.accepted(),
@@ -82,40 +82,40 @@ impl Diagnostic for DeviceError {
     }
 }
 
-/// Why a device file cannot be used.
+/// The reason why a device file is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceFileError {
-    /// The text is not a valid device file; the TOML error, with line and column.
+    /// The text cannot be parsed: a TOML error, with line and column.
     #[error("{0}")]
     Text(#[from] toml::de::Error),
-    /// There is no table for a kind of device, or more than one.
+    /// The file has no table for a kind of device, or more than one.
     #[error("a device file holds one of {KINDS}; this one holds {found}")]
     Kinds {
-        /// How many it holds.
+        /// Number of such tables.
         found: usize,
     },
-    /// An array does not say what it is made of.
+    /// An array without valid members.
     #[error(
         "[array] needs either `members = [\"name\", …]`, or `member = \"name\"` and `count` from 1 to {MOST_MEMBERS}"
     )]
     Members,
-    /// An invalid mode.
+    /// An invalid mode table.
     #[error("[mode.{mode}] {fault}")]
     BadMode {
-        /// The mode.
+        /// The mode's name.
         mode: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: &'static str,
     },
     /// The file has no such mode.
     #[error(transparent)]
     Mode(#[from] UnknownMode),
-    /// A device it refers to.
+    /// A device that the file refers to cannot be used.
     #[error("it refers to `{name}`: {reason}")]
     Reference {
-        /// The device's name.
+        /// Name of that device.
         name: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
 }

@@ -1,6 +1,7 @@
-//! The kinds of devices: their tables in a device file, as serde reads them, and their classes in lists.
+//! The tables of a device file, as serde reads them, and the classes of devices in lists.
 //!
-//! A new kind is added here, and to [`DeviceSpec`]. Not here: finding the devices that a table names (`read`).
+//! A new kind of device needs a table here and a variant of [`DeviceSpec`]. Lookup of referenced devices is in
+//! `read`.
 
 use super::{Device, DeviceFileError};
 use lowtide_device::DeviceSpec;
@@ -14,22 +15,22 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Value;
 
-/// The most members an array may have.
+/// Maximum number of members of an array.
 pub(super) const MOST_MEMBERS: usize = 1024;
 
-/// The tables of which a device file holds one.
+/// The tables for kinds of devices. A device file holds exactly one of them.
 pub(super) const KINDS: &str = "[flash], [disk], [array], [cache], [log], [volume]";
 
-/// The years a device can be of.
+/// Accepted release years.
 const YEARS: std::ops::RangeInclusive<u16> = 1956..=2100;
 
-/// The host interface of a flash drive, which decides its class.
+/// Host interface of a flash drive, which determines its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interface {
     /// SATA.
     Sata,
-    /// PCI Express, with a driver of its own.
+    /// PCI Express with a vendor driver.
     PciExpress,
     /// NVMe.
     Nvme,
@@ -48,7 +49,7 @@ pub(super) struct File {
     pub(super) price_usd: Option<f64>,
     #[serde(default)]
     pub(super) fitted_to: Vec<String>,
-    /// Read as tables of their own; here for the errors of a file whose modes are not tables.
+    /// Read separately. This field only checks that every mode is a table.
     #[serde(default, rename = "mode")]
     _modes: BTreeMap<String, toml::Table>,
     #[serde(default)]
@@ -66,7 +67,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// The descriptions that its tables give: one, where the file is valid. `find` reads a device that a table names.
+    /// Resolves the device tables of the file; a valid file has exactly one. `find` reads a referenced device.
     pub(super) fn specs(
         &mut self,
         mut find: impl FnMut(&Reference) -> Result<DeviceSpec, DeviceFileError>,
@@ -108,20 +109,20 @@ fn year<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u16>
     }
 }
 
-/// A device that another is made of.
+/// A reference to another device.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged, expecting = "the name of a device, or its file as a table")]
 pub(super) enum Reference {
     Name(String),
-    /// The table of its device file: what a campaign keeps of a file that was named by its path.
+    /// The device file as a table. Campaigns store the user's own files in this form.
     Table(toml::Table),
 }
 
-/// The places of references in a device file: tables with their keys.
+/// The keys that hold references, by table.
 const REFERENCES: [(&str, &[&str]); 3] =
     [("array", &["member", "members"]), ("cache", &["flash", "backing"]), ("log", &["over"])];
 
-/// Every reference in the table of a device file.
+/// All references in a device file.
 pub(super) fn references(file: &mut toml::Table) -> Vec<&mut Value> {
     let mut all = Vec::new();
     for (key, value) in file.iter_mut() {
@@ -138,7 +139,7 @@ pub(super) fn references(file: &mut toml::Table) -> Vec<&mut Value> {
     all
 }
 
-/// The table `[cache]`: two devices by name, and how one caches the other.
+/// The table `[cache]`: two references and the cache parameters.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct CacheTable {
@@ -148,7 +149,7 @@ struct CacheTable {
     parameters: CacheParameters,
 }
 
-/// The table `[log]`: a device by name, and how a log lies on it.
+/// The table `[log]`: a reference and the parameters of the log layer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct LogTable {
@@ -157,7 +158,7 @@ struct LogTable {
     parameters: LogParameters,
 }
 
-/// The table `[array]`: members by name, one after the other or so many of one.
+/// The table `[array]`: a list of members, or one member with a count.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct ArrayTable {
@@ -184,7 +185,7 @@ impl ArrayTable {
         Ok(ArraySpec { parameters: self.parameters, members })
     }
 
-    /// The names of the members, and how many of each in a row.
+    /// The members in order, each with the number of its consecutive copies.
     fn members(&self) -> Result<Vec<(&Reference, usize)>, DeviceFileError> {
         match (&self.member, self.count, self.members.as_slice()) {
             (Some(member), Some(count), []) if (1..=MOST_MEMBERS).contains(&count) => {
@@ -203,17 +204,17 @@ impl ArrayTable {
 pub enum Class {
     /// A flash drive behind SATA.
     SataDrive,
-    /// A flash card with a driver of its own, of one drive or several.
+    /// A PCI Express flash card with a vendor driver, made of one drive or several.
     Card,
     /// An NVMe drive.
     NvmeDrive,
-    /// A flash drive whose file does not say its interface.
+    /// A flash drive without a stated interface.
     FlashDrive,
     /// A hard disk.
     Disk,
     /// Several devices behind one controller.
     Array,
-    /// Data on one device, the log on another.
+    /// Data on one device and the log on another.
     DataAndLog,
     /// Flash in front of a slower device.
     Cache,
@@ -242,7 +243,7 @@ impl Class {
         }
     }
 
-    /// Its heading in a list.
+    /// Heading of the class in a list.
     pub fn title(self) -> &'static str {
         match self {
             Class::SataDrive => "SATA SSDs",

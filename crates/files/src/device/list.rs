@@ -1,20 +1,18 @@
-//! The devices that come with the program: each file, and each of its modes.
-//!
-//! Not here: how they are shown (`lowtide devices`).
+//! The compiled-in devices: each file and each of its modes. Their display is in `lowtide devices`.
 
 use super::read::{Shelf, modes, of_file};
 use super::{Device, DeviceName};
 use crate::catalogue::{self, Entry};
 use std::sync::LazyLock;
 
-/// A name of the catalogue.
+/// A name in the catalogue.
 pub(super) struct Known {
     pub(super) name: String,
     pub(super) entry: &'static Entry,
     pub(super) mode: Option<String>,
 }
 
-/// Every name, sorted: a file states its own modes only, so no other file is read.
+/// Every name, sorted. A file lists only its own modes, so files that it refers to are not read.
 static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     let of_entry = |entry: &'static Entry| {
         let file: toml::Table = entry.text.parse().unwrap_or_else(|fault| panic!("{}: {fault}", entry.path));
@@ -28,34 +26,34 @@ static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     all
 });
 
-/// The file of a name, and the mode it stands for.
+/// The file and mode of a name.
 pub(super) fn known(name: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.name == name)
 }
 
-/// Every name of the catalogue.
+/// Every name in the catalogue.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|known| known.name.as_str())
 }
 
-/// The name of a mode of that file.
+/// The catalogue name of a mode.
 pub(super) fn mode_of(entry: &Entry, mode: &str) -> Option<&'static str> {
     let found = KNOWN.iter().find(|known| known.entry == entry && known.mode.as_deref() == Some(mode));
     found.map(|known| known.name.as_str())
 }
 
-/// A device that comes with the program.
+/// A compiled-in device.
 #[derive(Debug, Clone)]
 pub struct Listed {
-    /// Its file.
+    /// The device file.
     pub entry: &'static Entry,
-    /// Which mode of the file it is.
+    /// The mode, if the device is one.
     pub mode: Option<String>,
-    /// The device.
+    /// The device as read from the file.
     pub device: Device,
 }
 
-/// Every device that comes with the program, modes among them, by name.
+/// Every compiled-in device and mode, sorted by name.
 pub fn catalogue() -> &'static [Listed] {
     static ALL: LazyLock<Vec<Listed>> = LazyLock::new(|| {
         let read = |known: &Known| {

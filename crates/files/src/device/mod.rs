@@ -1,9 +1,13 @@
-//! Device files, and the names by which devices are found.
+//! Device files, and lookup of devices by name.
 //!
-//! A name is resolved here and nowhere else: `NAME` (of the catalogue) or `PATH`, `NAME:MODE` for a mode that its file
-//! states, `DATA+LOG` for two devices in one ([`DeviceName`]). A file holds one table that says what kind of device it is.
-//! It may begin with another (`like`), and its modes (`[mode.NAME]`) change some of its keys. A device made of others names
-//! them, and their files are read too. Not here: the models; see crate `lowtide-device`.
+//! This module is the only place that resolves device names ([`DeviceName`]): `NAME` (in the catalogue) or `PATH`,
+//! `NAME:MODE` for one of the modes in the device file, and `DATA+LOG` for a composition of two devices.
+//!
+//! A device file holds one table, which gives the kind of the device. Its key `like` names another device whose keys
+//! it inherits. Each of its modes (`[mode.NAME]`) changes some of the keys. An array, cache or log layer names the
+//! devices that it is made of, and their files are read too.
+//!
+//! The models are in crate `lowtide-device`.
 
 mod error;
 mod file;
@@ -24,49 +28,51 @@ use lowtide_record::{Campaign, Cell};
 use read::Shelf;
 use std::path::PathBuf;
 
-/// What a device file says, with every device it refers to.
+/// The contents of a device file, with every device it refers to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Device {
-    /// The name it is called by.
+    /// The device's name.
     pub name: String,
-    /// A line for people: maker, model, year.
+    /// Description for people: maker, model, year.
     pub title: String,
-    /// The year it came out.
+    /// Year of release.
     pub year: Option<u16>,
-    /// What connects it to its host.
+    /// Host interface of a flash drive.
     pub interface: Option<Interface>,
-    /// Price when new, in US dollars. Modes keep it; a file that is `like` this one does not inherit it.
+    /// Price when new, in US dollars. Modes inherit it; a file that is `like` this one does not.
     pub price_usd: Option<f64>,
-    /// The published numbers that were used to choose parameters, as `study:row` (`e02:3`).
+    /// The published numbers that parameters were fitted to, as `study:row` (`e02:3`).
     pub fitted_to: Vec<String>,
     /// The model.
     pub spec: DeviceSpec,
-    /// The files it was read from, its own first. A mode begins with a file of all its keys.
+    /// The texts of all device files that were read, the device's own first. For a mode, the first text has every
+    /// key.
     pub texts: Vec<String>,
-    /// Paths of the device files it refers to that are not in the catalogue.
+    /// Paths of the user's own device files that it refers to.
     pub files: Vec<PathBuf>,
 }
 
-/// The device of a name.
+/// Finds a device by name.
 ///
 /// # Errors
-/// [`DeviceError`] if there is none, or its file cannot be used.
+/// [`DeviceError`] if the name is unknown or the device file is invalid.
 pub fn find(name: &str) -> Result<Device, DeviceError> {
     read::named(Shelf::default(), &DeviceName::new(name))
 }
 
-/// Reads a device file and those it refers to.
+/// Reads a device file and the files it refers to.
 ///
 /// # Errors
-/// [`DeviceFileError`] says what is wrong, with line and column where the text is.
+/// [`DeviceFileError`] with the reason; errors in the text have line and column.
 pub fn parse(text: &str) -> Result<Device, DeviceFileError> {
     read::of_text(Shelf::default(), text)
 }
 
-/// The text of a name's device file. A mode adds a comment that names it; a composition is written out as a file.
+/// The text of a device file, for display. For a mode, a comment with the mode's name is put in front. A composition
+/// is written out as a file.
 ///
 /// # Errors
-/// [`DeviceError`] if there is none.
+/// [`DeviceError`] if the name is unknown or the device file is invalid.
 pub fn show(name: &str) -> Result<String, DeviceError> {
     let shelf = Shelf::default();
     let name = DeviceName::new(name);
@@ -78,47 +84,47 @@ pub fn show(name: &str) -> Result<String, DeviceError> {
     let comment =
         format!("# {name} is the mode `{mode}` of this file: FILE.toml:{mode} where it is saved.\n");
     let text = found.text.to_string();
-    // An unknown mode is an error here, too.
+    // Reports an unknown mode.
     read::of_file(shelf, found).map(|_| comment + &text)
 }
 
-/// The name by which results call a device: `NAME:MODE` becomes the name of that mode where the catalogue has it. Any other
-/// text stays as it is.
+/// The device name used in results: `NAME:MODE` becomes the catalogue's own name for that mode. Any other text is
+/// returned unchanged.
 pub fn canonical(name: &str) -> String {
     read::canonical(&DeviceName::new(name))
 }
 
-/// Whether each device of a name is in the catalogue, in whichever mode, or in a file of its own.
+/// Whether each device of a name is in the catalogue or given by path. Modes are not checked.
 pub fn is_known(name: &str) -> bool {
     DeviceName::new(name).parts().all(|part| is_path(&part.file) || list::known(&part.file).is_some())
 }
 
-/// Whether a name of a device is, or contains, the path of a file.
+/// Whether a device name is or contains the path of a file.
 pub fn names_files(name: &str) -> bool {
     is_path(name) || DeviceName::new(name).paths().next().is_some()
 }
 
-/// The files outside of the catalogue that the device of a name refers to. Empty where the device file cannot be
-/// used; whoever opens it reports that.
+/// The user's own files that a device refers to. Empty if the device file is invalid; opening the device reports that
+/// error.
 pub fn files_of(name: &str) -> Vec<PathBuf> {
     find(name).map_or_else(|_| Vec::new(), |device| device.files)
 }
 
-/// The device of a cell at full size, by the files that the campaign kept; `None` on the host, and where no file is
-/// readable any more.
+/// The device of a cell at full size, from the device files stored with the campaign. `None` if the cell ran on the
+/// host, or if no stored file is readable.
 pub fn of_cell(campaign: &Campaign, cell: &Cell) -> Option<Device> {
     let target = campaign.target.strip_prefix("device:")?;
     let wanted = cell.level("device").unwrap_or(target);
-    // The target names the user's own file by path, not by `name`; its text is the first one kept.
+    // For the user's own file the target is a path, not the device's name. Its text is stored first.
     let own = || campaign.devices.first().filter(|_| cell.level("device").is_none());
     stored(&campaign.devices, wanted)
         .or_else(|| read::of_text(Shelf { stored: &campaign.devices }, own()?).ok())
 }
 
-/// The device of a name by the texts that a campaign kept, those of the devices it refers to among them.
+/// Finds a device by name in the device-file texts stored with a campaign.
 pub fn stored(texts: &[String], name: &str) -> Option<Device> {
     let shelf = Shelf { stored: texts };
-    // A composition is kept under its whole name, as a mode is.
+    // Compositions and modes are stored under their full names.
     let whole = Part { file: name.to_owned(), mode: None };
     let part = || Some(DeviceName::new(name)).filter(|name| name.log.is_none()).map(|name| name.data);
     let found = shelf.stored(&whole).or_else(|| shelf.stored(&part()?))?;

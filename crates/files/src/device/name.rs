@@ -1,33 +1,33 @@
-//! Device names as people write them: `NAME` or `PATH`, with `:MODE`, and two of them as `DATA+LOG`.
+//! Parses device names as users write them: `NAME` or `PATH`, optionally with `:MODE`, or two of them as `DATA+LOG`.
 //!
-//! A path is told from a name by how it is written. In front of `:` or `+`, a path with a `/` has to end in `.toml`, so both
-//! characters can stand in the names of directories and files. Where a file has a name that could be two devices, it is that file.
-//! Opens no file.
+//! The text alone distinguishes a path from a name. Names of folders and files may contain `:` and `+`, so a path
+//! that contains `/` must end in `.toml` before a mode or a log device. If a text could be read as two devices but is
+//! also the path of an existing file, the file is used. Files are never opened here.
 
 use crate::catalogue::is_path;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A device name, taken apart.
+/// A parsed device name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceName {
-    /// The device, or the one for data.
+    /// The device, or the data device of a composition.
     pub data: Part,
-    /// The device for the log, in a composition.
+    /// The log device of a composition.
     pub log: Option<Part>,
 }
 
 /// One device of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// A name of the catalogue, or the path of a device file.
+    /// A name in the catalogue, or the path of a device file.
     pub file: String,
-    /// One of its modes.
+    /// The mode, if one is named.
     pub mode: Option<String>,
 }
 
 impl DeviceName {
-    /// Takes a name apart.
+    /// Parses a name.
     pub fn new(text: &str) -> DeviceName {
         let is_end = |text: &str| !text.contains('/') || Part::new(text).file.ends_with(".toml");
         let splits = || text.match_indices('+').map(|(at, _)| (&text[..at], &text[at + 1..]));
@@ -40,18 +40,19 @@ impl DeviceName {
         }
     }
 
-    /// Its devices.
+    /// The devices of the name: one, or data and log.
     pub fn parts(&self) -> impl Iterator<Item = &Part> {
         std::iter::once(&self.data).chain(&self.log)
     }
 
-    /// The device files it names by their paths.
+    /// The paths of device files in the name.
     pub fn paths(&self) -> impl Iterator<Item = PathBuf> {
         self.parts().filter(|part| is_path(&part.file)).map(|part| PathBuf::from(&part.file))
     }
 }
 
-/// Whether there is a file of that name, with a mode or without. Modes have no `+`: what follows one is a log device.
+/// Whether the text is the path of an existing file, with or without a mode. A mode cannot contain `+`: text after a
+/// `+` names a log device.
 fn is_file(text: &str) -> bool {
     let Part { file, mode } = Part::new(text);
     mode.is_none_or(|mode| !mode.contains('+')) && is_path(&file) && Path::new(&file).is_file()

@@ -1,4 +1,4 @@
-//! Reading a device: its file, the device it is `like`, its mode, and the devices it is made of.
+//! Reads a device: its file, the device it is `like`, its mode, and the devices it refers to.
 //!
 //! ```text
 //! NAME:MODE ─► Shelf ─► file ─► like, overlaid ─► mode, overlaid ─► File ─► parts ─► Device
@@ -14,21 +14,21 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use toml::{Table, Value};
 
-/// How deep one device may refer to another.
+/// Maximum depth of references between devices.
 pub(super) const DEEPEST: usize = 8;
 
-/// The table of a file that holds its modes.
+/// The table that holds a file's modes.
 const MODE: &str = "mode";
 
-/// Sources of device-file texts: those that a campaign keeps, the catalogue, and files.
+/// Sources of device files: texts stored with a campaign, the catalogue, and the file system.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shelf<'a> {
-    /// Texts that a campaign keeps. A name is looked for in them first, and then no file is opened: a campaign may be anybody's, and
-    /// a file may have become another.
+    /// Texts stored with a campaign. They are searched first. If there are any, no path is opened: a store may come
+    /// from a stranger, and the file may have changed since.
     pub(super) stored: &'a [String],
 }
 
-/// A device file, and which of its modes is meant.
+/// A device file and the requested mode.
 pub(super) struct Found<'a> {
     pub(super) path: String,
     pub(super) text: Cow<'a, str>,
@@ -36,12 +36,12 @@ pub(super) struct Found<'a> {
 }
 
 impl<'a> Shelf<'a> {
-    /// The file of a part.
+    /// Finds the device file of a name.
     pub(super) fn find(self, part: &Part) -> Result<Found<'a>, DeviceError> {
         self.find_but(part, &[])
     }
 
-    /// The same, except for these texts: a file may have the same name as the device it refers to.
+    /// As [`Shelf::find`], but skips the texts in `but`: a file may have the same name as the device it refers to.
     fn find_but(self, part: &Part, but: &[String]) -> Result<Found<'a>, DeviceError> {
         if let Some(found) = self.stored_but(part, but) {
             return Ok(found);
@@ -72,7 +72,7 @@ impl<'a> Shelf<'a> {
         Ok(Found { path: known.entry.path.to_owned(), text: known.entry.text.into(), mode })
     }
 
-    /// The same, only among the stored texts.
+    /// As [`Shelf::find`], but only among the stored texts.
     pub(super) fn stored(self, part: &Part) -> Option<Found<'a>> {
         self.stored_but(part, &[])
     }
@@ -90,7 +90,7 @@ impl<'a> Shelf<'a> {
     }
 }
 
-/// The modes that a file states, each with the name of the device in that mode.
+/// The modes in a device file, each with the name of the resulting device.
 pub(super) fn modes<'a>(device: &str, file: &'a Table) -> impl Iterator<Item = (&'a str, String)> {
     let modes = file.get(MODE).and_then(Value::as_table).into_iter().flatten();
     modes.map(move |(mode, changes)| {
@@ -99,21 +99,21 @@ pub(super) fn modes<'a>(device: &str, file: &'a Table) -> impl Iterator<Item = (
     })
 }
 
-/// Reads one device with all that it refers to.
+/// Reads one device and all devices it refers to.
 pub(super) struct Reader<'a> {
     shelf: Shelf<'a>,
-    /// How many more devices may refer to each other.
+    /// Levels of reference still allowed.
     depth: usize,
-    /// The file, and the files it is like.
+    /// The text of the file and of those that it is `like`.
     chain: Vec<String>,
     texts: Vec<String>,
     files: Vec<PathBuf>,
-    /// The devices that were named by paths, written out.
+    /// The referenced devices that were given by path, written out as tables.
     inlined: BTreeMap<String, Table>,
     fitted_to: Vec<String>,
 }
 
-/// Reads the device of a name.
+/// Reads a device by name.
 pub(super) fn named(shelf: Shelf<'_>, name: &DeviceName) -> Result<Device, DeviceError> {
     match &name.log {
         None => shelf.find(&name.data).and_then(|found| of_file(shelf, found)),
@@ -125,7 +125,7 @@ pub(super) fn named(shelf: Shelf<'_>, name: &DeviceName) -> Result<Device, Devic
     }
 }
 
-/// Reads the device of a file.
+/// Reads a device from its file.
 pub(super) fn of_file(shelf: Shelf<'_>, found: Found<'_>) -> Result<Device, DeviceError> {
     let Found { path, text, mode } = found;
     text_of(shelf, &text, mode.as_deref(), DEEPEST).map_err(|reason| named_error(path, reason))
@@ -138,7 +138,7 @@ fn named_error(path: String, reason: DeviceFileError) -> DeviceError {
     }
 }
 
-/// Reads the device of a text.
+/// Reads a device from its text.
 pub(super) fn of_text(shelf: Shelf<'_>, text: &str) -> Result<Device, DeviceFileError> {
     text_of(shelf, text, None, DEEPEST)
 }
@@ -154,7 +154,7 @@ fn text_of(
     Reader { shelf, depth, chain, texts, files, inlined, fitted_to }.read(text, mode)
 }
 
-/// The device file that a composition stands for: data at the beginning, the log at the end, no controller.
+/// Writes a composition as a device file: a linear array without a controller, data first, log last.
 pub(super) fn composition(shelf: Shelf<'_>, name: &DeviceName, depth: usize) -> Result<String, DeviceError> {
     let read = |part: &Part| {
         if part.file.contains('+') && !is_path(&part.file) {
@@ -185,7 +185,7 @@ impl Reader<'_> {
             own = self.resolved(own, mode)?;
             own.clone().try_into()?
         } else {
-            // From the text itself, so that an error names its line.
+            // Parsed from the original text, so that an error has line and column.
             toml::from_str(text)?
         };
         self.fitted_to.append(&mut file.fitted_to);
@@ -200,7 +200,8 @@ impl Reader<'_> {
         Ok(Device { name, title, year, interface, price_usd, fitted_to, spec, texts, files })
     }
 
-    /// Puts a text first that is the device itself: of a mode all keys, and of a device that names paths what lies there.
+    /// Puts the self-contained text of the device first in `texts`. For a mode, this text has every key. If the
+    /// device refers to files by path, their contents replace the paths.
     fn keep(&mut self, mut table: Table, is_mode: bool) {
         if self.files.is_empty() {
             if is_mode {
@@ -217,7 +218,7 @@ impl Reader<'_> {
         self.texts[0] = written_out(&table);
     }
 
-    /// The table of a file over that of the device it is like, with a mode over both.
+    /// Resolves inheritance: overlays the file on the device it is `like`, then overlays the mode.
     fn resolved(&mut self, mut own: Table, mode: Option<&str>) -> Result<Table, DeviceFileError> {
         let modes = match own.remove(MODE) {
             Some(Value::Table(modes)) => modes,
@@ -225,7 +226,7 @@ impl Reader<'_> {
         };
         if let Some(Value::String(like)) = own.remove("like") {
             let mut base = self.base(&like)?;
-            // A price is not inherited: a device of another capacity or with other NAND costs something else.
+            // A price is not inherited: a device with another capacity or other NAND has another price.
             base.remove("price-usd");
             overlay(&mut base, own);
             own = base;
@@ -252,7 +253,7 @@ impl Reader<'_> {
         Ok(own)
     }
 
-    /// The table of the device that a file is like.
+    /// The table of the device that a file is `like`.
     fn base(&mut self, like: &str) -> Result<Table, DeviceFileError> {
         let name = DeviceName::new(like);
         let fail = |error: DeviceError| reference(like, error);
@@ -278,7 +279,7 @@ impl Reader<'_> {
         Ok(base)
     }
 
-    /// The device of a reference; its texts and what it was fitted to are noted, once each.
+    /// Reads a referenced device. Adds its texts and fitted numbers to those of this device, without duplicates.
     fn device(&mut self, reference: &Reference) -> Result<DeviceSpec, DeviceFileError> {
         let device = match reference {
             Reference::Name(name) => self.named_device(name)?,
@@ -293,7 +294,7 @@ impl Reader<'_> {
         Ok(device.spec)
     }
 
-    /// The device of that name.
+    /// Reads a device that is referenced by name.
     fn named_device(&mut self, name: &str) -> Result<Device, DeviceFileError> {
         self.go_deeper(name)?;
         let named = DeviceName::new(name);
@@ -320,7 +321,7 @@ impl Reader<'_> {
         Ok(device)
     }
 
-    /// The device of a table.
+    /// Reads a device that is referenced as a table.
     fn table_device(&mut self, table: &Table) -> Result<Device, DeviceFileError> {
         let name = table.get("name").and_then(Value::as_str).unwrap_or("a table");
         self.go_deeper(name)?;
@@ -347,7 +348,7 @@ impl Reader<'_> {
     }
 }
 
-/// The error of a device that another refers to.
+/// Wraps the error of a referenced device.
 fn within(name: &str, error: DeviceFileError) -> DeviceFileError {
     match error {
         DeviceFileError::Reference { .. } => error,
@@ -362,13 +363,13 @@ fn reference(name: &str, error: DeviceError) -> DeviceFileError {
     }
 }
 
-/// A device file with every key of a device, for a campaign to keep.
+/// Formats a mode as a device file with every key, for storage with a campaign.
 fn stated(table: &Table) -> String {
     let keys = toml::to_string(table).expect("what was read can be written");
     format!("# A mode with every key of its device; their sources are in the device file.\n{keys}")
 }
 
-/// A device file without paths, for a campaign to keep.
+/// Formats a device file whose paths are replaced by file contents, for storage with a campaign.
 fn written_out(table: &Table) -> String {
     let keys = toml::to_string(table).expect("what was read can be written");
     format!("# Devices that were named by their paths are written out here.\n{keys}")
@@ -385,7 +386,7 @@ fn overlay(base: &mut Table, changes: Table) {
     }
 }
 
-/// The name by which results call a device: that of its mode, where the catalogue knows it.
+/// The device name used in results: a mode that is in the catalogue has its own name.
 pub(super) fn canonical(name: &DeviceName) -> String {
     let part = |part: &Part| {
         let known = part.mode.as_ref().filter(|_| !is_path(&part.file)).and_then(|mode| {

@@ -102,7 +102,7 @@ fn every_device_that_comes_with_the_program_is_valid_at_every_scale() {
     for Listed { entry, mode, device } in catalogue() {
         assert!(names.insert(&device.name), "{} is the name of two devices", device.name);
         assert!(mode.is_some() || device.name == entry.name, "{}", entry.path);
-        // Many dies need room on each: a 64th of some drives is too small.
+        // At a 64th of their size, some drives are too small for the space that each die needs.
         for scale in [1, 8, 16] {
             device
                 .spec
@@ -113,7 +113,7 @@ fn every_device_that_comes_with_the_program_is_valid_at_every_scale() {
     }
 }
 
-/// Names that were files of their own stand in stores and results.
+/// Modes that used to be files of their own keep their names, because stores and results contain them.
 #[test]
 fn names_that_stores_contain_are_names_of_modes() {
     let half = "fusionio-duo-640-mlc-half";
@@ -253,14 +253,14 @@ fn modes_that_cannot_be_are_told() {
     }
 }
 
-/// A campaign's device is read from the texts that it kept, not from what the catalogue or the disk has become.
+/// A campaign's device is read from its stored texts, even if the catalogue or the file on disk has changed since.
 #[test]
 fn stored_texts_suffice() {
     for Listed { device, .. } in catalogue() {
         let own = parse(&device.texts[0]).unwrap_or_else(|error| panic!("{}: {error}", device.name));
         let facts = |device: &Device| (device.name.clone(), device.title.clone(), device.spec.clone());
         assert_eq!(facts(&own), facts(device), "its first text is the device");
-        // Under names that no catalogue has.
+        // Renamed, so that the catalogue cannot supply them.
         let renamed: Vec<String> = device.texts.iter().map(|text| elsewhere(text)).collect();
         let found = stored(&renamed, &format!("x{}", device.name));
         let found = found.unwrap_or_else(|| panic!("{}: {renamed:#?}", device.name));
@@ -268,7 +268,7 @@ fn stored_texts_suffice() {
     }
 }
 
-/// A device file with another letter in front of every name of a device.
+/// A device file with a letter prepended to every device name.
 fn elsewhere(text: &str) -> String {
     fn rename(key: &str, value: &mut toml::Value) {
         match value {
@@ -312,20 +312,20 @@ fn a_mode_of_an_own_file_is_read_from_what_was_stored() {
     assert_eq!(whole.spec, find("mtron-32gb").unwrap_or_else(|error| panic!("{error}")).spec);
 }
 
-/// Writes a device file; its path.
+/// Writes a device file and returns its path.
 fn own_file(folder: &std::path::Path, name: &str, text: &str) -> String {
     let path = folder.join(format!("{name}.toml"));
     std::fs::write(&path, text).expect("written");
     path.display().to_string()
 }
 
-/// Symptom: a report on another machine had no device. Cause: what a campaign kept of a composition named the paths of its parts. Fix:
-/// they are written out in it.
+/// Symptom: a report on another machine had no device. Cause: the stored text of a composition contained the paths of
+/// its parts. Fix: the stored text contains the parts themselves.
 #[test]
 fn what_is_kept_of_own_files_needs_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let own = |name: &str, text: &str| own_file(folder.path(), name, text);
-    // Both have the same name, which is that of a device of the catalogue.
+    // Both files use the name of a device in the catalogue.
     let titled = |like: &str| format!("name = 'mtron-32gb'\ntitle = 'Mine'\nlike = '{like}'\n");
     let small = "[mode.small]\nflash.capacity = '16GB'\n";
     let (a, b) =
@@ -367,7 +367,8 @@ fn what_is_kept_of_own_files_needs_no_file() {
     }
 }
 
-/// Symptom: a report of a stranger's store opened files of this machine. Fix: a device is read from kept texts and the catalogue.
+/// Symptom: reporting a stranger's store opened files on this machine. Fix: such devices are read only from stored
+/// texts and the catalogue.
 #[test]
 fn kept_texts_open_no_files() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -380,7 +381,7 @@ fn kept_texts_open_no_files() {
     assert!(error.contains("cannot read the device"), "{error}");
 }
 
-/// Symptom: `my+disk.toml` was taken for two devices. Fix: a file of that name is that file.
+/// Symptom: `my+disk.toml` was read as a composition. Fix: an existing file of that name takes precedence.
 #[test]
 fn a_file_with_a_plus_in_its_name_is_that_file() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,10 +1,11 @@
-//! [`Destination`]: where a path leads when its links are followed, what is there, and whether two paths lead
-//! to the same place.
+//! [`Destination`]: the file or free name that a path leads to after following symbolic links, and comparison of
+//! destinations.
 //!
-//! Only the last part of a path matters here: the kernel follows links in the folders before it. A path that
-//! leads to a descriptor of a process (`/dev/stdout`, `/dev/fd/3`) ends there: the open file is written to as
-//! it is. A path whose resolved text names something else ([`Unreachable::Elsewhere`]) has no destination.
-//! Not here: whether anything may be written.
+//! Only links in the last component are followed here; the kernel resolves the folders before it. A path to an open
+//! descriptor (`/dev/stdout`, `/dev/fd/3`) is not followed further, because the open file is written in place. A path
+//! whose resolved text names another file ([`Unreachable::Elsewhere`]) has no destination.
+//!
+//! Checks against data loss are in the parent module.
 
 use rustix::fs::{AtFlags, CWD, PROC_SUPER_MAGIC, StatxFlags, statfs, statx};
 use rustix::io::Errno;
@@ -15,7 +16,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Most links that are followed, as many as the kernel follows.
+/// Maximum number of links followed: the kernel's limit.
 const MOST_LINKS: usize = 40;
 
 /// The end of a path.
@@ -23,34 +24,34 @@ const MOST_LINKS: usize = 40;
 pub(super) struct Destination {
     /// The folder, with its links resolved.
     pub folder: PathBuf,
-    /// The folder and the name in it.
+    /// The folder joined with the file name.
     pub path: PathBuf,
-    /// What is there; `None` if nothing is.
+    /// Metadata of the file; `None` if the name is free.
     pub found: Option<Metadata>,
-    /// Whether it is a descriptor that a process has open.
+    /// Whether the path is a link to an open descriptor of a process.
     pub is_descriptor: bool,
 }
 
-/// Why a path leads nowhere.
+/// The reason why a path has no destination.
 #[derive(Debug)]
 pub(super) enum Unreachable {
-    /// The folder does not exist, or is not a folder.
+    /// The folder is missing, or is not a directory.
     NoFolder,
-    /// The text of the path, with links resolved, names something else. Links in `/proc` (`PID/root`, `PID/cwd`,
-    /// `self/fd/3`) and the working directory reach into other mount namespaces, below later mounts and into
-    /// deleted folders, where no text leads.
+    /// The text of the path, with links resolved, names another file. Links in `/proc` (`PID/root`, `PID/cwd`,
+    /// `self/fd/3`) and the working directory can lead into other mount namespaces, below later mounts and into
+    /// deleted folders. No path text leads to such a file.
     Elsewhere,
-    /// The place cannot be examined.
+    /// The path cannot be examined.
     Io(io::Error),
 }
 
 impl Destination {
-    /// Follows a path to its end, which may be a name that is free.
+    /// Follows a path to a file or a free name.
     pub fn of(named: &Path) -> Result<Destination, Unreachable> {
         let mut path = named.to_owned();
         for _ in 0..MOST_LINKS {
             let Some(name) = path.file_name().map(OsStr::to_owned) else {
-                // `/`, `.` or `..`: a folder, without links.
+                // `/`, `.` and `..` are folders, not links.
                 let path = canonical(&path)?;
                 let found = Some(path.metadata().map_err(Unreachable::Io)?);
                 return Ok(Destination { folder: path.clone(), path, found, is_descriptor: false });
@@ -85,13 +86,13 @@ impl Destination {
         Err(Unreachable::Io(Errno::LOOP.into()))
     }
 
-    /// The number of the descriptor, if it is one of this process.
+    /// The number of the descriptor, if this process has it open.
     pub fn own_descriptor(&self) -> Option<&OsStr> {
         let own = Path::new("/proc").join(std::process::id().to_string());
         self.path.file_name().filter(|_| self.is_descriptor && self.folder.starts_with(own))
     }
 
-    /// Whether both lead to the same file, by device and inode, or to the same free name.
+    /// Whether both are the same file, by device and inode, or the same free name.
     pub fn is_same(&self, other: &Destination) -> bool {
         match (&self.found, &other.found) {
             (Some(this), Some(other)) => identity(this) == identity(other),
@@ -103,7 +104,7 @@ impl Destination {
         }
     }
 
-    /// Whether a path leads to the same file, or to the same free name.
+    /// Whether a path leads to the same file or the same free name.
     pub fn is_at(&self, path: &Path) -> bool {
         match (&self.found, path.metadata()) {
             (Some(this), Ok(other)) => identity(this) == identity(&other),
@@ -111,7 +112,7 @@ impl Destination {
         }
     }
 
-    /// The path whose name, with `ending` added, is the name of this one.
+    /// The path with `ending` removed from the file name; `None` if the name does not end so.
     pub fn without(&self, ending: &str) -> Option<PathBuf> {
         let name = self.path.file_name()?.as_bytes().strip_suffix(ending.as_bytes())?;
         (!name.is_empty()).then(|| self.folder.join(OsString::from_vec(name.to_owned())))
@@ -122,7 +123,7 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Device and inode, and the mount through which a path leads there if the kernel reports it (since 5.8).
+/// Device and inode, and the mount that the path leads through, if the kernel reports it (since 5.8).
 fn identity_and_mount(path: &Path) -> io::Result<((u64, u64), Option<u64>)> {
     let found = path.metadata()?;
     let mount = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok();
@@ -146,7 +147,7 @@ fn canonical(path: &Path) -> Result<PathBuf, Unreachable> {
     }
 }
 
-/// Whether a folder is of a proc filesystem, whose links may lead where their text does not.
+/// Whether a folder is in a proc filesystem, whose links may lead elsewhere than their text.
 fn is_proc(folder: &Path) -> bool {
     statfs(folder).is_ok_and(|filesystem| filesystem.f_type == PROC_SUPER_MAGIC)
 }

@@ -1,61 +1,61 @@
-//! Reasons why an output is not written.
+//! [`OutputError`]: the reasons why an output is not written.
 
 use super::Role;
 use super::destination::Unreachable;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An error of an output.
+/// The reason why an output cannot be written or is refused.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum OutputError {
-    /// A store would be lost.
+    /// The output would overwrite a store.
     #[error("{} is a store: {} would overwrite every number in it", path.display(), role.noun)]
     #[diagnostic(help("{}", role.another()))]
     Store {
-        /// The path, as it was named.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// What would be written.
+        /// The output.
         role: Role,
     },
-    /// A file that SQLite keeps beside a store would be lost, and with it what SQLite has not moved into the
-    /// store yet.
+    /// The output would overwrite a file that SQLite keeps with a store, and destroy changes that are only in this
+    /// file.
     #[error("{} belongs to the store {}: {} would damage it", path.display(), store.display(), role.noun)]
     #[diagnostic(help("{}", role.another()))]
     BesideStore {
-        /// The path, as it was named.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// The store.
+        /// Path of the store.
         store: PathBuf,
-        /// What would be written.
+        /// The output.
         role: Role,
     },
-    /// A file that the command reads, or writes for another purpose, would be lost.
+    /// The output would overwrite a file that the command reads, or writes for another purpose.
     #[error("{} is {}{what} of this command: {} would overwrite it", path.display(), also(path, other), role.noun)]
     #[diagnostic(help("{}", role.another()))]
     OfCommand {
-        /// The path, as it was named.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// The path by which another part of the command line names the file.
+        /// The other path of the file on the command line.
         other: PathBuf,
-        /// The purpose of the file there.
+        /// Noun for the file: "the experiment".
         what: &'static str,
-        /// What would be written.
+        /// The output.
         role: Role,
     },
-    /// The data on a device would be lost.
+    /// The output would overwrite the data on a device.
     #[error("{} is a {kind}{}: {} is not written to one", path.display(), through(path, to), role.noun)]
     #[diagnostic(help("{}", role.another()))]
     Device {
-        /// The path, as it was named.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// Where it leads.
+        /// The path with links resolved.
         to: PathBuf,
-        /// The kind of device.
+        /// "block device" or "character device".
         kind: &'static str,
-        /// What would be written.
+        /// The output.
         role: Role,
     },
-    /// The resolved path names something else, so writing could overwrite a file other than the named one.
+    /// The resolved path names another file, so writing could overwrite the wrong file.
     #[error(
         "{} is not what its resolved path names (deleted, covered by a mount, or in another mount namespace): \
          {} could overwrite another file",
@@ -64,95 +64,95 @@ pub enum OutputError {
     )]
     #[diagnostic(help("{}", role.another()))]
     Elsewhere {
-        /// The path, as it was named.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// What would be written.
+        /// The output.
         role: Role,
     },
-    /// The file cannot be read, so it may be a store.
+    /// An existing file cannot be read, so it may be a store.
     #[error("{} is there and cannot be read, so it may be a store: {source}", path.display())]
     #[diagnostic(help("make it readable, or {}", role.another()))]
     Unreadable {
-        /// The path, as it was named.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// What the system said; part of the message.
+        /// The error of the system.
         source: io::Error,
-        /// What would be written.
+        /// The output.
         role: Role,
     },
-    /// A file is wanted, and this is a directory.
+    /// The path of a file is a directory.
     #[error("{} is a directory, but {} is a file", path.display(), role.noun)]
     #[diagnostic(help("{}", role.in_a_directory()))]
     Directory {
-        /// The path, as it was named.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// What would be written.
+        /// The output.
         role: Role,
     },
-    /// A directory is wanted, and this is something else.
+    /// The path of a directory is not one.
     #[error("{} is no directory, which {} lie in", path.display(), role.noun)]
     #[diagnostic(help("name a directory{}", role.by()))]
     NotADirectory {
-        /// The path, as it was named.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// What would be written.
+        /// The output.
         role: Role,
     },
-    /// The directory of the file does not exist.
+    /// The parent directory does not exist.
     #[error("there is no directory for {} {}", role.noun, path.display())]
     #[diagnostic(help("{}", role.in_a_directory()))]
     NoDirectory {
-        /// The path, as it was named.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// What would be written.
+        /// The output.
         role: Role,
     },
-    /// No file can be made in the directory.
+    /// The directory is not writable.
     #[error("{} cannot be written: {}{source}", path.display(), within(path, folder))]
     #[diagnostic(help("{}", role.in_a_directory()))]
     NotWritable {
-        /// The path, as it was named.
+        /// The path as the user gave it.
         path: PathBuf,
         /// The directory.
         folder: PathBuf,
-        /// What the system said; part of the message.
+        /// The error of the system.
         source: io::Error,
-        /// What would be written.
+        /// The output.
         role: Role,
     },
-    /// Neither a file nor a pipe: a socket, for example.
+    /// The path is neither a file nor a pipe, but a socket, for example.
     #[error("{} is neither a file nor a pipe", path.display())]
     #[diagnostic(help("{}", role.another()))]
     Kind {
-        /// The path, as it was named.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// What would be written.
+        /// The output.
         role: Role,
     },
-    /// A new file is wanted, and there is one already.
+    /// The path of a new file already exists.
     #[error("{} is there already", path.display())]
     #[diagnostic(help("name a new file{}", role.by()))]
     Exists {
-        /// The path, as it was named.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// What would be written.
+        /// The output.
         role: Role,
     },
     /// Writing failed. The old file is unchanged.
     #[error("{} cannot be written: {source}", path.display())]
     #[diagnostic(help("{}", role.room()))]
     Write {
-        /// The path, as it was named.
+        /// The path as the user gave it.
         path: PathBuf,
-        /// What the system said; part of the message.
+        /// The error of the system.
         source: io::Error,
-        /// What would be written.
+        /// The output.
         role: Role,
     },
 }
 
 impl OutputError {
-    /// The error of a path that has no destination.
+    /// The error for a path without a destination.
     pub(super) fn unreachable(role: Role, path: &Path, why: Unreachable) -> OutputError {
         let (path, folder) = (path.to_owned(), path.to_owned());
         match why {
@@ -162,7 +162,7 @@ impl OutputError {
         }
     }
 
-    /// Whether the output is refused because something would be lost.
+    /// Whether the output was refused because it would destroy data.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -175,7 +175,7 @@ impl OutputError {
         )
     }
 
-    /// Whether writing began, and failed.
+    /// Whether the error occurred during writing.
     pub fn is_failure(&self) -> bool {
         matches!(self, OutputError::Write { .. })
     }
@@ -190,22 +190,22 @@ impl From<OutputError> for io::Error {
     }
 }
 
-/// The other name of a file, if it differs.
+/// The other path of a file, if it differs.
 fn also(path: &Path, other: &Path) -> String {
     if is_same(path, other) { String::new() } else { format!("{}, ", other.display()) }
 }
 
-/// The directory that is the reason, if it is not the path itself.
+/// The directory at fault, if it is not the path itself.
 fn within(path: &Path, folder: &Path) -> String {
     if is_same(path, folder) { String::new() } else { format!("{}: ", folder.display()) }
 }
 
-/// The end of a path, if it differs.
+/// The resolved path, if it differs.
 fn through(path: &Path, to: &Path) -> String {
     if is_same(path, to) { String::new() } else { format!(" ({})", to.display()) }
 }
 
-/// Whether two paths are the same text, apart from a leading `./`.
+/// Whether two paths have the same text, apart from a leading `./`.
 fn is_same(one: &Path, other: &Path) -> bool {
     let plain = |path: &Path| path.strip_prefix(".").unwrap_or(path).to_owned();
     plain(one) == plain(other)

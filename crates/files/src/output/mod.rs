@@ -1,20 +1,24 @@
-//! Files that a command writes ([`Output`], [`OutputFolder`]), and what they must not replace.
+//! Output files and folders ([`Output`], [`OutputFolder`]), and the protection of files that they must not replace.
 //!
 //! ```text
-//!   path ─► Destination: links followed ─► a store? beside one? read by this command? a device? ─► checked before the work,
-//!                                                                                            and again when it is written
+//!   path ─► Destination: links followed ─► a store? a WAL of one? used by this command? a device?
+//!                                        (checked before the work, and again before writing)
 //!           a file ─► .lowtide-….part in the same folder ─► fsync ─► rename
-//!           /dev/stdout, /dev/null, a terminal, a pipe ─► written to as it is
+//!           /dev/stdout, /dev/null, a terminal, a pipe ─► written in place
 //! ```
 //!
-//! No output replaces a store, whichever command wrote it, a file that SQLite keeps beside one, a file that
-//! the same command reads or writes for another purpose ([`CommandFiles`]), or the data on a device. Files
-//! are compared by device and inode. If the last part of a path is a link, the link stays and the file that
-//! it leads to is replaced. A path that leads where its resolved text does not is refused.
+//! An output never replaces:
+//! - a store, whichever command wrote it;
+//! - a file that SQLite keeps with a store (`-wal`, `-shm`, `-journal`);
+//! - a file that the same command reads, or writes for another purpose ([`CommandFiles`]);
+//! - the data on a device.
 //!
-//! All code in this crate and above it that makes files goes through here; `crates/cli/tests/tidy` checks
-//! that. Not here: how SQLite writes stores, and how files are written in place (log disks, contents of
-//! drives, files under test): here is only what those must not replace.
+//! Files are compared by device and inode. If the last component of a path is a symbolic link, the link is kept and
+//! its target is replaced. A path is rejected if the text of the resolved path names a different file.
+//!
+//! All code that creates files, in this crate and in those that depend on it, uses this module;
+//! `crates/cli/tests/tidy` enforces that. SQLite writes stores, and other modules write files in place (log disks,
+//! drive contents, files under test). For these, this module only checks the path.
 
 mod destination;
 mod error;
@@ -35,30 +39,30 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Endings that SQLite adds to the name of a database for the files beside it.
+/// Suffixes of the files that SQLite keeps with a database.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Devices that hold no data, by their numbers: null, zero, full, and the terminal of the process.
+/// Device numbers of character devices that hold no data: null, zero, full, and the terminal of the process.
 const HARMLESS: [(u32, u32); 4] = [(1, 3), (1, 5), (1, 7), (5, 0)];
 
 /// The role of an output, for errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Role {
-    /// The name of the thing: "the report".
+    /// Noun for the output: "the report".
     pub noun: &'static str,
-    /// The option that names another place: `-o FILE`; empty if it is not typed.
+    /// The option that sets the path: `-o FILE`. Empty if there is no option.
     pub option: &'static str,
-    /// Whether the store still holds what it shows.
+    /// Whether the store still contains the data, so that a failed output loses nothing.
     pub is_stored: bool,
 }
 
 impl Role {
-    /// An output that is made from a store, which still holds it.
+    /// An output made from data that the store still contains.
     pub const fn stored(noun: &'static str, option: &'static str) -> Role {
         Role { noun, option, is_stored: true }
     }
 
-    /// An output whose contents are nowhere else.
+    /// An output whose data exists nowhere else.
     pub const fn new(noun: &'static str, option: &'static str) -> Role {
         Role { noun, option, is_stored: false }
     }
@@ -82,7 +86,7 @@ impl Role {
     }
 }
 
-/// Files that a command reads, or writes for another purpose.
+/// The files that a command reads, or writes for another purpose.
 #[derive(Debug, Clone, Default)]
 pub struct CommandFiles {
     files: Vec<CommandFile>,
@@ -96,19 +100,19 @@ struct CommandFile {
 }
 
 impl CommandFiles {
-    /// Adds a file; `what` names its role in the command: "the experiment".
+    /// Adds a file; `what` is a noun for it: "the experiment".
     pub fn add(&mut self, what: &'static str, path: impl Into<PathBuf>) {
         self.files.push(CommandFile { what, path: path.into(), is_store: false });
     }
 
-    /// Adds a file, unless the text is a name of the catalogue.
+    /// Adds a file, unless the text is a name in the catalogue.
     pub fn add_named(&mut self, what: &'static str, name_or_path: &str) {
         if crate::catalogue::is_path(name_or_path) {
             self.add(what, name_or_path);
         }
     }
 
-    /// Adds the files that a device is named by, and those that they refer to.
+    /// Adds the device files in a device name, and `others`, the files they refer to.
     pub fn add_device(&mut self, name: &str, others: &[PathBuf]) {
         crate::device::DeviceName::new(name).paths().for_each(|path| self.add("the device file", path));
         others.iter().for_each(|path| self.add("a device file", path));
@@ -124,20 +128,20 @@ impl CommandFiles {
         self.files.extend(others.files);
     }
 
-    /// The same with one file more.
+    /// Adds a file and returns the extended list.
     #[must_use]
     pub fn and(mut self, what: &'static str, path: impl Into<PathBuf>) -> CommandFiles {
         self.add(what, path);
         self
     }
 
-    /// The file that a place is.
+    /// The file at a destination.
     fn find(&self, place: &Destination) -> Option<&CommandFile> {
         self.files.iter().find(|file| place.is_at(&file.path))
     }
 }
 
-/// A file that is written as a whole.
+/// A file that is written completely or not at all.
 #[derive(Debug, Clone)]
 pub struct Output {
     role: Role,
@@ -146,26 +150,26 @@ pub struct Output {
 }
 
 impl Output {
-    /// Checks a place where a file will be written, before the work whose result it takes.
+    /// Checks the path of an output before the work that produces its contents.
     ///
     /// # Errors
-    /// [`OutputError`] if it could not be, or something would be lost.
+    /// [`OutputError`] if the file cannot be written, or if writing it would destroy data.
     pub fn file(role: Role, path: &Path, others: &CommandFiles) -> Result<Output, OutputError> {
         let output = Output { role, path: path.to_owned(), others: others.clone() };
         output.check()?;
         Ok(output)
     }
 
-    /// Its path, as it was named.
+    /// The path as the user gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes the whole file, or nothing.
+    /// Replaces the file atomically. Streams and devices are written in place.
     ///
     /// # Errors
-    /// As [`Output::file`], because the path is checked again; [`OutputError::Write`] if writing fails. The old file is
-    /// then unchanged.
+    /// As [`Output::file`], because the path is checked again; [`OutputError::Write`] if writing fails. The old file
+    /// is then unchanged.
     pub fn write(&self, content: &[u8]) -> Result<(), OutputError> {
         self.write_with(|out| out.write_all(content))
     }
@@ -173,7 +177,7 @@ impl Output {
     /// As [`Output::write`], with the bytes that `content` writes.
     ///
     /// # Errors
-    /// As [`Output::write`], and what `content` says.
+    /// As [`Output::write`], and the errors of `content`.
     pub fn write_with(
         &self,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -185,7 +189,7 @@ impl Output {
             return opened(&place).and_then(|mut file| replace::buffered(&mut file, content)).map_err(failed);
         }
         let part = replace::write_part(&place, content).map_err(failed)?;
-        // Writing and syncing take a while; meanwhile a store may have been created under this name.
+        // A store may have been created under this name during the write and sync.
         replace::take_name(part, &self.check()?).map_err(failed)
     }
 
@@ -214,7 +218,7 @@ impl Output {
     }
 }
 
-/// A directory that files are written into, made where there is none.
+/// A directory for output files, created if it does not exist.
 #[derive(Debug, Clone)]
 pub struct OutputFolder {
     role: Role,
@@ -223,10 +227,10 @@ pub struct OutputFolder {
 }
 
 impl OutputFolder {
-    /// Looks at a place where a directory is or will be made.
+    /// Checks the path of a directory.
     ///
     /// # Errors
-    /// [`OutputError`] if it could not be.
+    /// [`OutputError`] if the directory cannot be created or written to.
     pub fn new(role: Role, path: &Path, others: &CommandFiles) -> Result<OutputFolder, OutputError> {
         let named = || path.to_owned();
         let not_writable = |folder: &Path, source| OutputError::NotWritable {
@@ -240,7 +244,7 @@ impl OutputFolder {
                 protect(role, path, &place, others, false)?;
                 place
             }
-            // It will be made with all folders above it that are missing.
+            // Missing parent directories will be created too.
             Err(Unreachable::NoFolder) => path
                 .ancestors()
                 .find_map(there)
@@ -257,15 +261,15 @@ impl OutputFolder {
         Ok(OutputFolder { role, path: path.to_owned(), others: others.clone() })
     }
 
-    /// Its path, as it was named.
+    /// The path as the user gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes the directory.
+    /// Creates the directory and its missing parents.
     ///
     /// # Errors
-    /// [`OutputError::Write`].
+    /// [`OutputError::Write`] if a directory cannot be created.
     pub fn make(&self) -> Result<(), OutputError> {
         std::fs::create_dir_all(&self.path).map_err(|source| OutputError::Write {
             path: self.path.clone(),
@@ -283,7 +287,7 @@ impl OutputFolder {
     }
 }
 
-/// The destination of a path, if a file is there or the resolved path names something else.
+/// The destination of an existing path. `None` if the path does not exist.
 fn there(path: &Path) -> Option<Result<Destination, Unreachable>> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     match Destination::of(path) {
@@ -293,10 +297,10 @@ fn there(path: &Path) -> Option<Result<Destination, Unreachable>> {
     }
 }
 
-/// Makes a file where there is nothing.
+/// Creates a new file.
 ///
 /// # Errors
-/// [`OutputError`] if there is something, or nothing may be there.
+/// [`OutputError`] if the file exists or cannot be created.
 pub fn create_new(role: Role, path: &Path, others: &CommandFiles) -> Result<File, OutputError> {
     in_place(role, path, others)?;
     File::create_new(path).map_err(|source| match source.kind() {
@@ -305,10 +309,12 @@ pub fn create_new(role: Role, path: &Path, others: &CommandFiles) -> Result<File
     })
 }
 
-/// Refuses a place that somebody else will write to where something would be lost. What else is wrong with it, they tell.
+/// Checks a path that other code will write in place. Only data loss is checked; the code that opens the file reports
+/// other errors.
 ///
 /// # Errors
-/// [`OutputError`] if it is a store, beside one, of the same command, or not what its resolved path names.
+/// [`OutputError`] if the path is a store, belongs to one, is used by the same command, or leads to another file than
+/// its resolved text.
 pub fn in_place(role: Role, path: &Path, others: &CommandFiles) -> Result<(), OutputError> {
     match Destination::of(path) {
         Ok(place) if place.found.as_ref().is_none_or(std::fs::Metadata::is_file) => {
@@ -319,15 +325,16 @@ pub fn in_place(role: Role, path: &Path, others: &CommandFiles) -> Result<(), Ou
     }
 }
 
-/// Refuses a place for a store where something would be lost; a store that is there takes more.
+/// Checks the path of a store. An existing store is accepted, since new results are added to it.
 ///
 /// # Errors
-/// [`OutputError`] if it lies beside a store, is of the same command otherwise, or is a device.
+/// [`OutputError`] if the path belongs to another store, is used by the same command for another purpose, or is a
+/// device.
 pub fn store(path: &Path, others: &CommandFiles) -> Result<(), OutputError> {
     const STORE: Role = Role::new("the store", "--store FILE");
     match Destination::of(path) {
         Ok(place) => protect(STORE, path, &place, others, true),
-        // SQLite would open what the text names.
+        // SQLite would open the file that the resolved text names.
         Err(why @ Unreachable::Elsewhere) => Err(OutputError::unreachable(STORE, path, why)),
         Err(_) => Ok(()),
     }
@@ -364,7 +371,7 @@ fn protect(
         Some(kind) if !kind.is_file() && !kind.is_dir() => return Ok(()),
         _ => {}
     }
-    // Before it is opened: a store that this process has open must not be.
+    // This check precedes `is_store`: opening and closing a store would drop the locks that this process holds on it.
     if let Some(file) = others.find(place) {
         return Err(OutputError::OfCommand { path: path(), other: file.path.clone(), what: file.what, role });
     }
@@ -388,12 +395,13 @@ fn is_store(place: &Destination) -> io::Result<bool> {
     if place.is_at(&path) {
         return application::is_store(&path);
     }
-    // The path no longer leads to it, but another may, such as a second hard link.
+    // The path no longer leads to the file, but another may, such as a second hard link.
     let has_name = place.found.as_ref().is_some_and(|found| found.nlink() > 0);
     Ok(has_name && application::has_header(&place.path)?)
 }
 
-/// The store that a place lies beside, be it open or named.
+/// The store that a `-wal`, `-shm` or `-journal` file belongs to. The store exists, or is to be written by this
+/// command.
 fn beside(place: &Destination, others: &CommandFiles) -> Option<PathBuf> {
     let open = place.path.read_link().ok().filter(|_| place.is_descriptor);
     let open = open.filter(|path| place.is_at(path)).and_then(|path| Destination::of(&path).ok());
@@ -406,7 +414,8 @@ fn beside(place: &Destination, others: &CommandFiles) -> Option<PathBuf> {
     })
 }
 
-/// Whether nothing is lost by writing to a character device: it holds nothing, or is what this process prints to.
+/// Whether writing to a character device loses nothing: it is in [`HARMLESS`], or is this process's standard output
+/// or error.
 fn is_harmless(place: &Destination) -> bool {
     let Some(found) = &place.found else { return false };
     let is = |other: Result<rustix::fs::Stat, Errno>| {
@@ -420,16 +429,16 @@ fn is_harmless(place: &Destination) -> bool {
 /// Whether files can be made in a folder.
 fn writable(folder: &Path) -> io::Result<()> {
     match accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
-        // An old kernel: whoever writes will see.
+        // An old kernel cannot check this. A later write reports the error.
         Ok(()) | Err(Errno::NOSYS | Errno::INVAL) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Opens what is no file, or is open already, to be written to as it is.
+/// Opens a stream, a device or an open descriptor for writing in place.
 fn opened(place: &Destination) -> io::Result<File> {
     match place.own_descriptor().and_then(std::ffi::OsStr::to_str) {
-        // The same position, so that what is printed there comes after it.
+        // A duplicate shares the file position, so later output of this process follows these bytes.
         Some("1") => return Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?)),
         Some("2") => return Ok(File::from(io::stderr().as_fd().try_clone_to_owned()?)),
         _ => {}

@@ -1,9 +1,12 @@
-//! Replaces a file as a whole: a new file in the same folder takes its name once every byte of it is on the
-//! device.
+//! Replaces a file atomically: a new file in the same folder is written and synced, and then renamed.
 //!
-//! Permissions and, if the system allows it, owner and group are those of the old file; if the group cannot
-//! be kept, it gets only the permissions of others. Not here: access control lists and extended attributes.
-//! Other names of the old file (hard links) keep its contents.
+//! The new file gets the permissions of the old one and, if the system allows it, its owner and group. If the group
+//! cannot be kept, the group gets only the permissions that others have.
+//!
+//! Other hard links of the old file keep the old contents.
+//!
+//! # Not handled
+//! Access control lists and extended attributes.
 
 use super::destination::Destination;
 use rustix::fs::{Gid, Uid, fchown};
@@ -14,17 +17,17 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// Bytes that are buffered before they are written.
+/// Size of the write buffer, in bytes.
 const BUFFER: usize = 1 << 20;
 
-/// Writes the content to a new file in the folder of its destination, with the permissions of the file there, and
-/// syncs it. Dropping it removes the file.
+/// Writes and syncs a temporary file in the destination's folder, with the permissions of the old file. Dropping the
+/// result removes the file.
 pub(super) fn write_part(
     place: &Destination,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<NamedTempFile> {
-    // A file under a new name gets the usual mode, less the umask. A replacement is private until it has the
-    // permissions of the file it replaces, which may be private.
+    // A new file gets the usual mode, less the umask. A replacement starts private, because the old file may be
+    // private.
     let mode = if place.found.is_some() { 0o600 } else { 0o666 };
     let mut new = tempfile::Builder::new();
     new.prefix(".lowtide-").suffix(".part").permissions(Permissions::from_mode(mode));
@@ -35,17 +38,17 @@ pub(super) fn write_part(
     Ok(part)
 }
 
-/// Renames a synced file to its destination, and so replaces the file there. A failure changes nothing.
+/// Renames a synced file to its destination. A failure leaves the old file unchanged.
 ///
-/// Nothing before the rename takes long, so that the check of the destination still holds.
+/// The steps before the rename are fast, so the destination is unlikely to change after its check.
 pub(super) fn take_name(part: NamedTempFile, place: &Destination) -> io::Result<()> {
-    // They may have changed while the part was written.
+    // Owner and permissions may have changed during the write.
     take_over(part.as_file(), place)?;
     part.persist(&place.path).map_err(|error| error.error)?;
     sync(&place.folder)
 }
 
-/// Writes into what is open.
+/// Writes the content through a buffer.
 pub(super) fn buffered(
     file: &mut File,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -55,7 +58,7 @@ pub(super) fn buffered(
     out.flush()
 }
 
-/// Gives a file the owner and the permissions of the file at a destination, as far as the system allows.
+/// Copies owner and permissions from the old file at the destination, as far as the system allows.
 fn take_over(file: &File, place: &Destination) -> io::Result<()> {
     let Some(old) = &place.found else { return Ok(()) };
     let (owner, group) = (Uid::from_raw(old.uid()), Gid::from_raw(old.gid()));
@@ -67,10 +70,10 @@ fn take_over(file: &File, place: &Destination) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(mode))
 }
 
-/// Makes the names in a folder durable.
+/// Syncs a folder, so that a rename in it is durable.
 fn sync(folder: &Path) -> io::Result<()> {
     match rustix::fs::fsync(File::open(folder)?) {
-        // A filesystem whose folders need no sync.
+        // Some filesystems do not support syncing folders.
         Ok(()) | Err(Errno::INVAL) => Ok(()),
         Err(error) => Err(error.into()),
     }

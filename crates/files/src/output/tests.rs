@@ -1,4 +1,4 @@
-//! Outputs: files that are replaced whole, and what they must not replace.
+//! Tests of output files: atomic replacement, and protection of stores and other files.
 
 use super::*;
 use crate::application::APPLICATION_ID;
@@ -28,7 +28,7 @@ impl Bench {
         self.at(name)
     }
 
-    /// A file with the mark of a store.
+    /// A file with the application id of a store.
     fn store(&self, name: &str) -> PathBuf {
         let store = Connection::open(self.at(name)).expect("a database");
         let mark = format!("PRAGMA application_id = {APPLICATION_ID}; CREATE TABLE t (n);");
@@ -79,7 +79,7 @@ fn a_file_stays_as_it_was_where_writing_fails() {
         let output =
             Output::file(ROLE, &bench.at(name), &CommandFiles::default()).expect("it can be written");
         let failed = output.write_with(|out| {
-            // More than the buffer holds.
+            // More than one buffer.
             out.write_all(&vec![b'x'; 4 << 20])?;
             Err(io::Error::from(io::ErrorKind::StorageFull))
         });
@@ -148,7 +148,7 @@ fn other_files_are_no_stores() {
     connection.execute_batch("CREATE TABLE t (n); PRAGMA application_id = 1;").expect("a table");
     Output::file(ROLE, &other, &none).expect("another database");
     Output::file(ROLE, &bench.at("other.db-wal"), &none).expect("beside another database");
-    // The mark of a store, and half of the page that has it.
+    // The application id of a store, in a truncated page.
     let content = fs::read(bench.store("a.db")).expect("there");
     fs::write(bench.at("half"), &content[..2000]).expect("written");
     assert!(error(&bench.at("half"), &none).contains("is a store"));
@@ -163,7 +163,7 @@ fn looking_at_a_store_drops_no_lock_of_this_process() {
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).expect("begun");
     assert!(error(&path, &CommandFiles::default()).contains("is a store"));
-    // Locks of another process tell: those of this one would not.
+    // A process cannot test its own locks with `fcntl`, so they are read from `/proc/locks`.
     let inode = path.metadata().expect("there").ino();
     let locks = fs::read_to_string("/proc/locks").expect("locks are listed");
     let own = format!(" {} ", std::process::id());
@@ -188,7 +188,7 @@ fn nothing_goes_onto_what_the_command_reads_or_writes_otherwise() {
         let other = format!("is {}, the experiment of this command", experiment.display());
         assert!(error(&bench.at(name), &files).contains(&other), "{name}");
     }
-    // A store that is not there yet, by another path; and what will lie beside it.
+    // A store that does not exist yet, by another path; and files that SQLite will create for it.
     fs::create_dir(bench.at("folder")).expect("made");
     assert!(error(&bench.at("folder/../new.db"), &files).contains("the store of this command"));
     assert!(error(&bench.at("folder/../new.db-wal"), &files).contains("belongs to the store"));
@@ -253,7 +253,7 @@ fn a_store_with_a_damaged_header_is_known() {
             assert!(found.is_err_and(|error| error.is_refusal()), "byte {byte} ^ {mask:#x}");
         }
     }
-    // Text is no store, whichever word stands where a store has its mark.
+    // Text is not a store, even with the application id at the right offset.
     let text = bench.write("text", &format!("{:68}lowtide is no store here.{:68}", "", ""));
     Output::file(ROLE, &text, &CommandFiles::default()).expect("a text");
 }
@@ -266,7 +266,7 @@ fn a_folder_whose_path_leads_elsewhere_is_refused() {
     let through = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
     write(&through.join("x"), "new").expect("the folder is where its link says");
     assert_eq!(fs::read_to_string(bench.at("folder/x")).expect("text"), "new");
-    // The link of the open folder now names another one.
+    // The link of the open folder now names another folder.
     fs::rename(bench.at("folder/x"), bench.at("x")).expect("moved");
     fs::remove_dir(bench.at("folder")).expect("removed");
     fs::create_dir(bench.at("folder (deleted)")).expect("made");
@@ -315,7 +315,7 @@ fn an_open_store_whose_path_is_gone_is_known_while_it_has_another_name() {
     assert!(error(&named, &CommandFiles::default()).contains("is a store"));
     fs::remove_file(bench.at("keep.db")).expect("removed");
     Output::file(ROLE, &named, &CommandFiles::default()).expect("a file without a name");
-    // A file that is no store.
+    // A file that is not a store.
     let plain = bench.write("plain", "x");
     fs::hard_link(&plain, bench.at("keep")).expect("a link");
     let open = OpenOptions::new().append(true).open(&plain).expect("opened");

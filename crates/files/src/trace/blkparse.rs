@@ -1,9 +1,12 @@
-//! What blkparse prints by default: `8,0 3 11 0.009507758 697 Q W 223490 + 56 [kjournald]` (its manual: "Default
-//! output", "RWBS description").
+//! The default output of blkparse: `8,0 3 11 0.009507758 697 Q W 223490 + 56 [kjournald]` (sections "Default output"
+//! and "RWBS description" of its manual).
 //!
-//! A request is where it is queued (`Q`); a text without queueing events is read by what was issued to the driver (`D`).
-//! A preflush (`F` before the direction) is a flush of its own, one after it forced unit access. Other events, and the
-//! summary at the end, are passed over. Not here: other formats (`-f`), and texts of more than one device.
+//! Each request counts once, at its queueing event (`Q`). If there are no queueing events, the events of issue to the
+//! driver (`D`) are used. `F` before the direction is a preflush, read as a separate flush; `F` after the direction
+//! is forced unit access. All other events and the final summary are ignored.
+//!
+//! # Not handled
+//! Other output formats (`-f`), and output of more than one device.
 
 use super::{Requests, TraceFileError};
 use lowtide_core::trace::SECTOR;
@@ -14,7 +17,7 @@ pub(super) fn is_event(line: &str) -> bool {
     event(line).is_some()
 }
 
-/// An event: device, time in seconds, action, kind, and what follows.
+/// Splits an event into device, time in seconds, action, kind, and the remaining words.
 fn event(line: &str) -> Option<(&str, &str, &str, &str, Vec<&str>)> {
     let mut words = line.split_whitespace();
     let device = words.next()?;
@@ -26,7 +29,7 @@ fn event(line: &str) -> Option<(&str, &str, &str, &str, Vec<&str>)> {
     numbers.then(|| (device, time, action, kind, words.collect()))
 }
 
-/// Reads line by line.
+/// Reads the requests line by line.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     device: Option<String>,
@@ -65,7 +68,7 @@ impl Reader {
             Some(_) => Op::Trim,
             None => return Ok(()),
         };
-        // A flush without data has no sectors.
+        // A flush without data has no sector range.
         let [sector, "+", count, ..] = rest[..] else { return Ok(()) };
         let bytes = |text: &str| text.parse::<u64>().ok().and_then(|sectors| sectors.checked_mul(SECTOR));
         let (Some(offset), Some(length)) = (bytes(sector), bytes(count)) else {
@@ -82,7 +85,7 @@ impl Reader {
     }
 }
 
-/// `12.000000345` as nanoseconds, exactly.
+/// Converts `12.000000345` to nanoseconds, exactly.
 fn nanos(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
     let digits = fraction.len();

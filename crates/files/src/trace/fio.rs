@@ -1,30 +1,34 @@
-//! fio's iolog, versions 2 and 3 ("Trace file format" of fio's manual).
+//! fio's iolog, versions 2 and 3 (section "Trace file format" of fio's manual).
 //!
-//! Version 3 has microseconds before each action; version 2 has `wait` actions, each so long after the one before it, and
-//! often none, and then the requests have an order and no times. Several files lie after one another in the data, each
-//! as large as what is asked of it. Passed over: `add`, `open`, `close`, and `sync_file_range`, which makes nothing
-//! durable. Not here: version 1.
+//! Version 3 has a time in microseconds before each action. Version 2 has `wait` actions instead, each with the time
+//! since the previous `wait`. Without `wait` actions, its requests have an order but no times.
+//!
+//! Several files are laid out one after another in the trace's address space, each as large as the highest offset
+//! requested. `add`, `open` and `close` are ignored, and so is `sync_file_range`, which makes nothing durable.
+//!
+//! # Not handled
+//! Version 1.
 
 use super::{Requests, TraceFileError};
 use lowtide_core::{Op, Request};
 
-/// Where the next file begins is a multiple of this.
+/// Alignment of the first byte of each file, in bytes.
 const FILE_ALIGNMENT: u64 = 4096;
 
-/// The version that a first line names.
+/// The version number in the first line of an iolog.
 pub(super) fn version(first: &str) -> Option<&str> {
     first.strip_prefix("fio version ")?.trim_end().strip_suffix(" iolog")
 }
 
-/// Reads line by line.
+/// Reads the requests line by line.
 #[derive(Debug)]
 pub(super) struct Reader {
     timed: bool,
-    /// Of version 2: the sum of all waits.
+    /// Sum of all waits, in microseconds (version 2 only).
     waited_us: u64,
-    /// Files by name, with the byte after the last one asked for.
+    /// Files by name, each with the end of its highest request, in bytes.
     files: Vec<(String, u64)>,
-    /// The file of each request.
+    /// Index in `files` of each request's file.
     file_of: Vec<u32>,
     requests: Requests,
 }

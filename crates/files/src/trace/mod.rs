@@ -1,6 +1,7 @@
-//! Traces in files: lowtide's own, fio's iolog, versions 2 and 3, and what blkparse prints, read into a [`Trace`].
+//! Reads traces from files into a [`Trace`]: lowtide's own format, fio's iolog (versions 2 and 3), and the output of
+//! blkparse.
 //!
-//! The format is recognised by the content. The trace itself is in `lowtide_core::trace`.
+//! The format is detected from the first line. The trace itself is in `lowtide_core::trace`.
 //!
 //! # Not handled
 //! Compressed files, and the binary files of blktrace, which blkparse converts to text.
@@ -17,13 +18,13 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 
-/// The accepted formats.
+/// The accepted formats, for messages.
 pub const ACCEPTED: &str = "what `lowtide drive record` writes, an iolog of fio (`write_iolog`), version 2 or 3, or the text that blkparse prints";
 
-/// Most requests in a trace. They are kept in memory, 32 bytes each.
+/// Maximum number of requests in a trace. They are kept in memory, 32 bytes each.
 const MOST: usize = 1 << 27;
 
-/// Why a file is not a trace, with the number of the faulty line, if any, from 1.
+/// The reason why a file is not a valid trace, with the number of the faulty line (from 1) if one is at fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct TraceFileError {
@@ -41,24 +42,24 @@ impl TraceFileError {
     }
 }
 
-/// Whether a file that begins with this line is a trace.
+/// Whether a file with this first line is a trace.
 pub fn is_trace(first_line: &str) -> bool {
     native::version(first_line).is_some()
         || fio::version(first_line).is_some()
         || blkparse::is_event(first_line)
 }
 
-/// Reads a file.
+/// Reads a trace from a file.
 ///
 /// # Errors
-/// [`TraceFileError`] if it cannot be read or is something else than a trace.
+/// [`TraceFileError`] if the file cannot be read or is not a valid trace.
 pub fn read(path: &Path) -> Result<Trace, TraceFileError> {
     let file =
         File::open(path).map_err(|error| TraceFileError::whole(format!("it cannot be read: {error}")))?;
     parse(BufReader::new(file))
 }
 
-/// Reads a text.
+/// Reads a trace from text.
 ///
 /// # Errors
 /// As [`read`].
@@ -87,13 +88,13 @@ pub fn parse(text: impl BufRead) -> Result<Trace, TraceFileError> {
     }
 }
 
-/// The whole number that a line has at some place, called `what` where it is none.
+/// Parses an integer; `what` names it in the error.
 fn whole(line: usize, text: Option<&str>, what: &str) -> Result<u64, TraceFileError> {
     let text = text.unwrap_or("missing");
     text.parse().map_err(|_| TraceFileError::at(line, format!("the {what} is `{text}`, no whole number")))
 }
 
-/// A reader that has begun.
+/// The reader of the detected format.
 enum Format {
     Native(native::Reader),
     Fio(fio::Reader),
@@ -117,7 +118,7 @@ impl Format {
     }
 }
 
-/// Requests that were read, each with its line.
+/// The requests read so far, each with its line number.
 #[derive(Debug, Default)]
 struct Requests {
     requests: Vec<Traced>,
@@ -137,7 +138,7 @@ impl Requests {
         Ok(())
     }
 
-    /// The trace, from its first request on.
+    /// The trace, with times counted from its first request.
     fn trace(mut self) -> Result<Trace, TraceFileError> {
         let begin_ns = self.requests.iter().map(|traced| traced.at_ns).min().unwrap_or(0);
         self.requests.iter_mut().for_each(|traced| traced.at_ns -= begin_ns);

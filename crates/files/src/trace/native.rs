@@ -1,5 +1,5 @@
-//! The trace format of lowtide: a line for each request, with nanoseconds, forced unit access and
-//! write-zeroes, which other formats lack.
+//! lowtide's trace format, with one line for each request. Unlike other formats, it records nanoseconds, forced unit
+//! access and write-zeroes.
 //!
 //! ```text
 //! lowtide trace 1
@@ -14,10 +14,10 @@ use lowtide_core::trace::Traced;
 use lowtide_core::{Op, Request};
 use std::io::{self, Write};
 
-/// The first line.
+/// The first line of the format.
 pub const HEAD: &str = "lowtide trace 1\n";
 
-/// Operations by name.
+/// Names of the operations.
 const OPS: [(&str, Op); 6] = [
     ("read", Op::Read),
     ("write", Op::Write { fua: false }),
@@ -37,7 +37,7 @@ pub fn op(name: &str) -> Option<Op> {
     OPS.iter().find(|(known, _)| *known == name).map(|(_, op)| *op)
 }
 
-/// Writes a request as a line.
+/// Writes a request as one line.
 ///
 /// # Errors
 /// Errors of the writer.
@@ -50,12 +50,12 @@ pub fn write(to: &mut impl Write, traced: &Traced) -> io::Result<()> {
     }
 }
 
-/// The version that a first line names.
+/// The version number in the first line of a trace.
 pub(super) fn version(first: &str) -> Option<&str> {
     first.strip_prefix("lowtide trace ")
 }
 
-/// Reads line by line.
+/// Reads the requests line by line.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     requests: Requests,

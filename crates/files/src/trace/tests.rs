@@ -1,4 +1,4 @@
-//! Traces as their formats describe them, and what is refused. Real iologs are in `crates/cli/tests/import.rs`.
+//! Tests of trace formats and of rejected files. Real iologs are in `crates/cli/tests/import.rs`.
 
 use super::*;
 use lowtide_core::{Bytes, Nanos, Op};
@@ -38,8 +38,8 @@ fn version_2_has_waits_that_add_up() {
     assert_eq!(times, [0, 0, 1_000_000, 1_250_000]);
 }
 
-/// Made by hand after blkparse's manual: queue, get, insert, issue, complete; a flush; a write with forced unit access;
-/// a discard; the summary.
+/// Written by hand after blkparse's manual: queue, get, insert, issue, complete; a flush; a write with forced unit
+/// access; a discard; the summary.
 const BLKPARSE: &str = include_str!("sample.blkparse");
 
 #[test]

@@ -1,5 +1,5 @@
-//! Attaching ([`attach`], [`reattach`]), listing ([`list`]), and the entry points of detaching ([`detach`]), whose steps
-//! are in [`super::detach`].
+//! Attaching ([`attach`], [`reattach`]), listing ([`list`]), and the entry points of detaching ([`detach`]). The
+//! steps of detaching are in [`super::detach`].
 
 use super::detach::{Detached, Detaching};
 use super::journal::{self, Journal, MountPoint, Record};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Most attempts to take a free loop device before another process does.
+/// Maximum number of attempts to take a free loop device before another process does.
 const ATTEMPTS: usize = 32;
 /// Lines of the log that are reported when a server has ended.
 const LAST_LINES: usize = 12;
@@ -46,18 +46,18 @@ pub struct AttachRequest<'a> {
     pub mount: Option<&'a Path>,
     /// Mount options for `mount -o`; may be empty.
     pub options: &'a str,
-    /// Writes the initial state of the drive to [`state_of`].
+    /// The function that writes the drive's initial state to [`state_of`].
     pub history: Option<History<'a>>,
-    /// Whether the drive belongs to this process, and may be detached by others after its end; see
+    /// Whether the drive belongs to this process. Once this process has ended, any process may detach the drive; see
     /// [`detach_orphans`].
     pub owned: bool,
 }
 
-/// Writes the state of a drive.
+/// A function that writes the state of a drive.
 pub type History<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
 
 impl<'a> AttachRequest<'a> {
-    /// A block device without a filesystem and an owner.
+    /// A request for a block device without a filesystem or an owner.
     pub fn new(name: &'a str, device: &'a str) -> AttachRequest<'a> {
         AttachRequest {
             name,
@@ -83,7 +83,7 @@ pub enum State {
     Unfinished,
     /// The server has ended, so requests fail.
     ServerGone,
-    /// The process that the drive belongs to has ended.
+    /// The process that owns the drive has ended.
     OwnerGone,
 }
 
@@ -147,7 +147,7 @@ pub fn attach(
         Ok(()) => Ok(describe(&paths, &journal.record)),
         Err(error) => {
             let record = journal.record.clone();
-            // Only programs that examine new devices use it yet, and they close it soon.
+            // So far only programs such as udev use the device, and only briefly.
             let undone = Detaching::new(&paths, &record, Force::Lazily).all(journal, |_| ());
             Err(undone.err().map_or(error, |source| HostError::NotDetached {
                 name: request.name.to_owned(),
@@ -160,14 +160,15 @@ pub fn attach(
 /// Detaches a drive in any state, and removes its files.
 ///
 /// # Errors
-/// [`HostError::NotAttached`]; [`HostError::InUse`] while another process attaches or detaches it; [`HostError::Busy`] if
-/// a program uses it and `force` does not permit that. Calling this again continues.
+/// [`HostError::NotAttached`]; [`HostError::InUse`] while another process attaches or detaches it;
+/// [`HostError::Busy`] if a program uses it and `force` is [`Force::No`]. A second call continues where the first one
+/// failed.
 pub fn detach(name: &str, force: Force) -> Result<Detached, HostError> {
     detach_with(name, force, |_| ())
 }
 
-/// As [`detach`]. After the server has ended, `take_state` is called with the path of the state that it wrote; the file
-/// is removed afterwards.
+/// As [`detach`]. After the server has ended, `take_state` is called with the path of the state file that the server
+/// wrote. The file is removed afterwards.
 ///
 /// # Errors
 /// As [`detach`].
@@ -178,8 +179,8 @@ pub fn detach_with(name: &str, force: Force, take_state: impl FnOnce(&Path)) -> 
     Detaching::new(&paths, &record, force).all(journal, take_state)
 }
 
-/// Detaches every drive whose owner has ended, by force. Returns their names. Drives that another process is detaching
-/// are left to it.
+/// Detaches by force every drive whose owner has ended, and returns their names. Skips drives that another process is
+/// detaching.
 ///
 /// # Errors
 /// As [`detach`], for the first drive that cannot be detached.
@@ -206,8 +207,8 @@ fn is_orphan(record: &Record) -> bool {
 /// power cut invalidates all open handles. The server keeps running.
 ///
 /// # Errors
-/// As [`detach`], and [`HostError`] if the filesystem cannot be mounted again. Then the block device is attached, and
-/// calling this again retries the mount.
+/// As [`detach`], and [`HostError`] if the filesystem cannot be mounted again. The block device is then attached, and
+/// another call retries the mount.
 pub fn reattach(name: &str, force: Force, interrupt: &Arc<AtomicBool>) -> Result<Attachment, HostError> {
     let paths = Paths::new(name)?;
     let mut journal = Journal::open(&paths)?;
@@ -230,7 +231,7 @@ pub fn list() -> Vec<Attachment> {
     Paths::all().iter().filter_map(|paths| Some(describe(paths, &journal::read(paths)?))).collect()
 }
 
-/// The name of the attached drive that a user named by its name, its block device or its mount point.
+/// Finds an attached drive by its name, block device or mount point, and returns its name.
 ///
 /// # Errors
 /// [`HostError::NotAttached`] with the names of the attached drives.
@@ -259,7 +260,7 @@ pub fn control_of(text: &str) -> Result<PathBuf, HostError> {
     Ok(Paths::new(&name_of(text)?)?.control())
 }
 
-/// The path of the initial and the final state of a drive.
+/// Path of the file with the drive's initial state, and later its final state.
 ///
 /// # Errors
 /// [`HostError::Invalid`] if `name` is not a valid name.
@@ -366,8 +367,7 @@ impl Attaching<'_> {
         command.stdin(Stdio::piped()).stdout(log).stderr(errors);
         let program = PathBuf::from(command.get_program());
         let mut child = command.spawn().map_err(HostError::io(Operation::Start, &program))?;
-        // Detaching ends a recorded server. A server that was not recorded gets no start message, and ends by
-        // itself.
+        // Detaching ends a recorded server. An unrecorded server gets no start message, and ends by itself.
         self.begin(&mut child)?;
         self.wait_for(&mut child)
     }
@@ -415,7 +415,7 @@ impl Attaching<'_> {
             File::open(&file).and_then(|file| file.metadata()).map_err(HostError::io(Operation::Open, &file))
         })??;
         let block = record.block.max(block.blksize() as u32);
-        // When reattaching, the device is the same as before if it is free.
+        // Reattaching uses the same device as before, if it is free.
         let mut device = record.loop_device.map(LoopDevice::new);
         for _ in 0..ATTEMPTS {
             self.check_interrupt()?;
@@ -424,7 +424,7 @@ impl Attaching<'_> {
                 _ => LoopDevice::free()?,
             };
             self.journal.will(|record| {
-                // When reattaching, the current settings are those of lowtide.
+                // When reattaching, the current settings are lowtide's own, so the recorded ones are kept.
                 if record.loop_device.replace(next.number()) != Some(next.number()) {
                     record.queue = Some(next.queue());
                 }

@@ -19,9 +19,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long to wait for programs such as udev that examine a device after it was closed.
+/// Time limit for programs such as udev, which examine a device after it is closed.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a server may take to end by itself: it may have to write the state of a large drive.
+/// Time limit for a server that ends by itself: it may have to write the state of a large drive.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The result of detaching a drive.
@@ -30,7 +30,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct Detached {
     /// Whether the connection was cut, because the drive did not answer or by force. Unwritten data is lost.
     pub cut_off: bool,
-    /// Mounts and devices that disappear when their last user closes them, with their users.
+    /// Mounts and devices that disappear when their last user closes them, each with its users.
     pub left: Vec<String>,
 }
 
@@ -56,11 +56,12 @@ impl Detaching {
         self
     }
 
-    /// Detaches all parts, and removes the journal last. `take_state` is called with the path of the state that the
+    /// Detaches all parts, and removes the journal last. Calls `take_state` with the path of the state file that the
     /// server wrote.
     ///
     /// # Errors
-    /// [`HostError::Busy`] if a part is in use; [`HostError`] if a system call fails. Calling this again continues.
+    /// [`HostError::Busy`] if a part is in use; [`HostError`] if a system call fails. A second call continues where
+    /// the first one failed.
     pub(super) fn all(
         mut self,
         journal: Journal,
@@ -70,7 +71,7 @@ impl Detaching {
             // Attaching ended while the server was starting. The server might still mount its filesystem.
             self.watch.end_server();
         }
-        // The filesystems come first: if they are in use, the queue settings stay too.
+        // The filesystems come first: if one is in use, the queue settings must stay as they are.
         self.filesystems()?;
         self.queue()?;
         self.block_device()?;
@@ -78,7 +79,7 @@ impl Detaching {
             self.watch.cut();
         }
         self.fuse()?;
-        // The server ends by itself after its filesystem was unmounted.
+        // The server ends by itself once its filesystem is unmounted.
         if self.record.server.is_some_and(|server| !server.ends_within(EXIT_TIMEOUT)) {
             self.watch.end_server();
         }
@@ -95,7 +96,7 @@ impl Detaching {
     /// Detaches the filesystems and the loop device.
     ///
     /// # Errors
-    /// As [`Dismantling::all`].
+    /// As [`Detaching::all`].
     pub(super) fn block_device(&mut self) -> Result<(), HostError> {
         self.filesystems()?;
         let result = self.loop_devices();
@@ -107,7 +108,7 @@ impl Detaching {
         result
     }
 
-    /// Mounts of the loop device, the latest first.
+    /// Mounts of the loop device, latest first.
     fn mounts(&self) -> impl Iterator<Item = Mount> + use<> {
         let devices = self.paths.loop_devices();
         let of_one = move |mount: &Mount| devices.iter().any(|device| device.is_mounted_at(mount));

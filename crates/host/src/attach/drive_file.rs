@@ -12,8 +12,8 @@
 //! | `fallocate(PUNCH_HOLE)` | trim |
 //! | `fallocate(ZERO_RANGE)` | write zeroes |
 //!
-//! Writes must consist of whole blocks. The kernel splits a request that exceeds 1 MiB or 256 pages of memory; the pieces
-//! end at block boundaries only if the memory begins at a page.
+//! Writes must consist of whole blocks. The kernel splits a request that exceeds 1 MiB or 256 pages of memory. The
+//! pieces end at block boundaries only if the memory begins at a page.
 //!
 //! Closing a handle does not flush, as with a block device: data that was not synced may be lost.
 
@@ -33,9 +33,9 @@ use std::time::{Duration, UNIX_EPOCH};
 pub(super) const NAME: &str = "disk";
 /// The inode of the file.
 const FILE: INodeNo = INodeNo(2);
-/// Most requests in flight: far more than the queue depth of a loop device.
+/// Maximum number of requests in flight, far above the queue depth of a loop device.
 const IN_FLIGHT: u16 = 1024;
-/// How long the kernel may cache attributes.
+/// Time for which the kernel may cache attributes.
 const NO_CACHE: Duration = Duration::ZERO;
 
 /// The filesystem.

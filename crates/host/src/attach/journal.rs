@@ -1,8 +1,8 @@
-//! [`Journal`]: the record of an attached drive, by which it is detached.
+//! [`Journal`]: the record of an attached drive, which detaching needs.
 //!
-//! Each change is preceded by a line of JSON; the last complete line is valid. Detaching looks up what is attached, so a
-//! step that was recorded but not made, or already undone, is harmless. The process that attaches or detaches the drive
-//! holds the lock; the server does not use the journal.
+//! The journal has a line of JSON for each change, written before the change; the last complete line is valid.
+//! Detaching looks up what is attached, so a recorded step that was never taken, or is already undone, is harmless.
+//! The process that attaches or detaches the drive holds the lock; the server does not use the journal.
 
 use super::loop_device::Queue;
 use super::paths::Paths;
@@ -15,11 +15,11 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Most attempts to make the folder while other processes remove it.
+/// Maximum number of attempts to create the folder while other processes remove it.
 const ATTEMPTS: usize = 100;
 
-/// How long to wait for the lock. A program that another thread starts holds a copy of the descriptor from its fork to
-/// its exec, even after the journal was closed here.
+/// Time limit for the lock. A program that another thread starts holds a copy of the descriptor from its fork to its
+/// exec, even after the journal was closed here.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The facts about an attached drive that cannot be looked up.
@@ -49,7 +49,7 @@ pub(super) struct MountPoint {
     pub(super) at: PathBuf,
     /// Options for `mount -o`; may be empty.
     pub(super) options: String,
-    /// Whether the folder was made for this mount.
+    /// Whether the folder was created for this mount.
     pub(super) made: bool,
 }
 
@@ -87,8 +87,8 @@ impl Journal {
     /// Opens the journal of an attached drive.
     ///
     /// # Errors
-    /// [`HostError::NotAttached`] if there is none; [`HostError::InUse`] while another process attaches or detaches the
-    /// drive.
+    /// [`HostError::NotAttached`] if there is none; [`HostError::InUse`] while another process attaches or detaches
+    /// the drive.
     pub(super) fn open(paths: &Paths) -> Result<Journal, HostError> {
         let path = paths.journal();
         let not_attached = || super::not_attached(paths.name());
@@ -114,7 +114,7 @@ impl Journal {
         run_folder::append(&self.file, &self.path, &self.record)
     }
 
-    /// Removes the journal after everything was undone.
+    /// Removes the journal after everything is undone.
     ///
     /// # Errors
     /// [`HostError::Io`] if it cannot be removed.
@@ -128,7 +128,7 @@ impl Journal {
 /// Reads the current record of a drive, without a lock.
 pub(super) fn read(paths: &Paths) -> Option<Record> {
     let text = fs::read(paths.journal()).ok()?;
-    // The change of a line that was cut off was not made.
+    // An incomplete last line is ignored: its change was never made.
     text.rsplit(|byte| *byte == b'\n').find_map(|line| serde_json::from_slice(line).ok())
 }
 

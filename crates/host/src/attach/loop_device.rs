@@ -1,8 +1,8 @@
 //! [`LoopDevice`]: a block device of the kernel over a file.
 //!
-//! Set up by `LOOP_CONFIGURE` (Linux 5.8) rather than by losetup(8): it sets file, block size and direct I/O in one
-//! step, and the number of the device can be recorded before the device is changed. `unsafe` because it is an `ioctl`.
-//! Partitions are not supported.
+//! `LOOP_CONFIGURE` (Linux 5.8) replaces losetup(8): it sets file, block size and direct I/O in one step, and the
+//! number of the device can be recorded before the device is changed. `unsafe` because it is an `ioctl`. Partitions
+//! are not supported.
 #![allow(unsafe_code)]
 
 use crate::block::{line, numbers, scheduler};
@@ -51,11 +51,11 @@ pub(super) struct LoopDevice {
 pub(super) struct Queue {
     /// The I/O scheduler.
     scheduler: Option<String>,
-    /// Most requests in the scheduler; without a scheduler, most requests in flight to the device.
+    /// Maximum number of requests in the scheduler, or in flight to the device if it has no scheduler.
     requests: Option<u64>,
-    /// The size of the largest request in KiB.
+    /// Maximum size of a request, in KiB.
     largest_kib: Option<u64>,
-    /// Whether the kernel takes it for a spinning disk: 0 or 1. Older versions did not record it.
+    /// Whether the kernel treats the device as a spinning disk: 0 or 1. Older versions did not record it.
     #[serde(default, rename = "turns")]
     rotational: Option<u64>,
 }
@@ -99,8 +99,8 @@ impl LoopDevice {
         Some(PathBuf::from(text.trim_end_matches('\n')))
     }
 
-    /// Attaches it to a file with direct I/O, so that requests reach the file without a cache in between.
-    /// Returns false if another process has taken the device.
+    /// Attaches the device to a file with direct I/O, so that no cache is between them. Returns false if another
+    /// process has taken the device.
     ///
     /// # Errors
     /// [`HostError::Io`] if the kernel rejects a setting; [`HostError::Invalid`] if it ignores one.
@@ -159,8 +159,8 @@ impl LoopDevice {
         check("discard", discard, discard.is_some_and(|most| most > 0), "must support discards")
     }
 
-    /// Detaches it from its file. If it is in use, the kernel does so after the last user has closed it; see
-    /// [`LoopDevice::file`].
+    /// Detaches the device from its file. If the device is in use, the kernel detaches it when the last user closes
+    /// it; see [`LoopDevice::file`].
     ///
     /// # Errors
     /// [`HostError::Io`] if the kernel rejects the request.
@@ -170,7 +170,7 @@ impl LoopDevice {
         let result = unsafe { libc::ioctl(node.as_raw_fd(), LOOP_CLR_FD, 0) };
         match last_error(&self.node()) {
             _ if result == 0 => Ok(()),
-            // It has no file.
+            // The device has no file.
             HostError::Io { source, .. } if is(&source, Errno::NXIO) => Ok(()),
             error => Err(error),
         }
@@ -210,8 +210,9 @@ impl LoopDevice {
             value.into_iter().for_each(|value| set(name, &value.to_string()));
         };
         if let Some(name) = &before.scheduler {
-            // Without a scheduler, `nr_requests` is the depth of the device. The kernel shows the initial depth, even if
-            // another one is in effect, and ignores a write of the value that it shows. So another value comes first.
+            // Without a scheduler, `nr_requests` is the depth of the device. The kernel shows the initial depth, even
+            // if another one is in effect, and ignores a write of the value that it shows. So another value comes
+            // first.
             set("scheduler", "none");
             let initial = self.attribute("queue/nr_requests");
             set_number("nr_requests", initial.map(|initial| initial.saturating_sub(1)));
@@ -231,7 +232,7 @@ impl LoopDevice {
         number.unwrap_or((7, self.number))
     }
 
-    /// Whether a mount is of this device.
+    /// Whether a mount is on this device.
     pub(super) fn is_mounted_at(self, mount: &Mount) -> bool {
         mount.is_of(self.major_and_minor(), &self.node())
     }

@@ -1,13 +1,13 @@
-//! Attaching a drive that is served live as a block device of the kernel, with a filesystem on it if requested.
+//! Attaches a live drive as a block device of the kernel, with a filesystem on it if requested.
 //!
 //! ```text
 //!   program ─► ext4 | XFS | … ─► /dev/loop0 ─► /run/lowtide/attached/NAME/disk ─► FUSE ─► Port ─► model
 //!                                 direct I/O    one file, nothing cached         server, a process of its own
 //! ```
 //!
-//! [`attach`] starts the server ([`Server`]) and sets up a loop device over its file. Each step is recorded before it is
-//! made. [`detach`] removes all parts in any state and does not hang. A power cut invalidates all open handles, that of
-//! the loop device included; [`reattach`] opens the file anew.
+//! [`attach`] starts the server ([`Server`]) and sets up a loop device over its file. Each step is journalled before
+//! it is taken. [`detach`] works in any state and has a time limit. A power cut invalidates all open handles,
+//! including that of the loop device; [`reattach`] opens the file again.
 //!
 //! A loop device has no forced unit access: the kernel turns such a write into a write and a flush. Writes with
 //! `O_DSYNC` to the file itself keep it.
@@ -64,14 +64,14 @@ fn check_support() -> Result<(), HostError> {
 /// The treatment of mounts and devices that are in use when a drive is detached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Force {
-    /// They are reported, and stay.
+    /// Report them and leave them attached.
     No,
-    /// They are detached lazily: dirty data is written back, and later requests fail.
+    /// Detach them lazily: dirty data is written back, and later requests fail.
     Lazily,
 }
 
 impl Force {
-    /// How long to wait for a drive that completes no request.
+    /// Time limit for a drive that completes no request.
     fn patience(self) -> Duration {
         match self {
             Force::No => Duration::from_secs(30),

@@ -15,7 +15,7 @@ use crate::run_folder;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Most bytes in a name, limited by the length of a socket's path.
+/// Maximum length of a name in bytes, limited by the length of a socket's path.
 const MAX_NAME: usize = 64;
 const JOURNAL: &str = "journal";
 const STATE: &str = "state";
@@ -54,7 +54,7 @@ impl Paths {
         folder().join(&self.name)
     }
 
-    /// The source of the FUSE filesystem in mountinfo.
+    /// The source that mountinfo shows for the FUSE filesystem.
     pub(super) fn source(&self) -> String {
         format!("lowtide:{}", self.name)
     }
@@ -95,7 +95,7 @@ impl Paths {
         folder().join(format!("{}.{ending}", self.name))
     }
 
-    /// Makes the folders of all drives.
+    /// Creates the folders that all drives share.
     pub(super) fn make_folder() -> Result<(), HostError> {
         run_folder::make(Path::new(run_folder::PATH))?;
         run_folder::make(&folder())
@@ -111,7 +111,7 @@ impl Paths {
         ignore_missing(fs::remove_dir(&at)).map_err(HostError::io(Operation::Remove, &at))
     }
 
-    /// Removes the folders of all drives if they are empty.
+    /// Removes the shared folders if they are empty.
     pub(super) fn remove_folder() {
         let _ = fs::remove_dir(folder()).and_then(|()| fs::remove_dir(run_folder::PATH));
     }

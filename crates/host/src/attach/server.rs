@@ -1,7 +1,8 @@
 //! The process that serves an attached drive: [`Server`].
 //!
-//! The server has a session of its own, and runs until its filesystem is unmounted. It waits until its parent has
-//! recorded it in the journal; otherwise nobody could find it after the parent was killed. `unsafe` because of `prctl`.
+//! The server has a session of its own, and runs until its filesystem is unmounted. It starts only after its parent
+//! has recorded it in the journal: nobody could find an unrecorded server after its parent was killed. `unsafe`
+//! because of `prctl`.
 #![allow(unsafe_code)]
 
 use super::drive_file::DriveFile;
@@ -19,14 +20,14 @@ pub(super) const GO: &[u8] = b"go\n";
 /// <linux/prctl.h>
 const PR_SET_IO_FLUSHER: libc::c_int = 57;
 
-/// A server that has been recorded and may serve.
+/// A server that is recorded and may start to serve.
 #[derive(Debug)]
 pub struct Server {
     pub(super) paths: Paths,
 }
 
 impl Server {
-    /// Makes this process, which [`super::attach`] started, the server of the drive called `name`. Call this
+    /// Turns this process, which [`super::attach`] started, into the server of the drive called `name`. Call this
     /// first, while the process has one thread. `None` if the parent has ended.
     ///
     /// # Errors
@@ -49,7 +50,7 @@ impl Server {
         Ok(Some(Server { paths }))
     }
 
-    /// The path for the socket that takes commands to the drive.
+    /// Path of the control socket of the drive.
     pub fn control(&self) -> PathBuf {
         self.paths.control()
     }
@@ -59,8 +60,8 @@ impl Server {
     /// # Errors
     /// [`HostError::Io`] if the filesystem cannot be mounted, or the FUSE session fails.
     pub fn serve(&self, port: Arc<dyn Port>) -> Result<(), HostError> {
-        // Files of the drive, named relative to the working directory, are open by now. The server must not
-        // keep that directory in use.
+        // Files that the drive names relative to the working directory are open by now. The server must not keep that
+        // directory in use.
         let root = Path::new("/");
         rustix::process::chdir(root).map_err(HostError::io(Operation::Open, root))?;
         let session = self.mount(port, &self.paths.source())?;

@@ -1,8 +1,8 @@
 //! The transport time of a request between a block device and its drive: system calls, copies, and wake-ups of kernel
 //! threads ([`Server::transport_ns`]).
 //!
-//! It is measured on a drive of one block that is attached briefly at the mount point of the real drive, so that
-//! detaching after a kill also removes the measured one. The time of filesystems is not included.
+//! The measurement attaches a drive of one block at the mount point of the real drive. Detaching the real drive after
+//! a kill therefore removes both. The time of filesystems is not included.
 
 use super::loop_device::LoopDevice;
 use super::server::Server;
@@ -16,9 +16,9 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::time::Duration;
 
-/// Most attempts to find a free loop device.
+/// Maximum number of attempts to find a free loop device.
 const ATTEMPTS: usize = 32;
-/// Most attempts to unmount while the kernel still holds the file, and the pause between them.
+/// Maximum number of attempts to unmount while the kernel still holds the file, and the pause between them.
 const UNMOUNT_ATTEMPTS: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(1);
 

@@ -1,9 +1,9 @@
 //! [`Watch`]: a time limit for system calls that wait for a drive.
 //!
-//! Unmounting a filesystem and closing a device write back dirty pages. On a slow drive that takes long; with a server
-//! that does not answer, it never ends, and the waiting process cannot be killed. Therefore the watch continues to wait
-//! while the loop device completes requests. If it completes none for a while, the FUSE connection is cut, so that all
-//! waiting requests fail.
+//! Unmounting a filesystem and closing a device write back dirty pages. On a slow drive that takes long; with a
+//! server that does not answer, it never ends, and the waiting process cannot be killed. The watch keeps waiting
+//! while the loop device completes requests. If no request completes for a while, the watch cuts the FUSE connection,
+//! so that all waiting requests fail.
 
 use super::loop_device::LoopDevice;
 use super::paths::Paths;
@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 
 /// The interval between two checks.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
-/// Most attempts to end a server.
+/// Maximum number of attempts to end a server.
 const END_ATTEMPTS: usize = 10;
-/// How long a server may take to end after its filesystem was unmounted: it writes the state of the drive.
+/// Time limit for a server to end after its filesystem was unmounted: it writes the state of the drive.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a server may take to end after a kill.
+/// Time limit for a server to end after a kill.
 const KILL_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The time limit for calls that wait for one drive.

@@ -11,8 +11,9 @@
 //! A write to the device changes every level, so a user of any level is an objection.
 //!
 //! # Not handled
-//! The levels below device-mapper and RAID devices, which share lower devices by design and hold them exclusively.
-//! The storage of a server behind a served file.
+//! - Levels below device-mapper and RAID devices. These devices share lower devices by design, and hold them
+//!   exclusively.
+//! - The storage of the server behind a served file.
 
 use super::disk::{Disk, Number};
 use super::loops::{Backing, FileId, LoopFile, Resource};
@@ -31,7 +32,7 @@ pub(super) struct Chain {
     pub loops: Vec<Number>,
     /// Overlay filesystems, which may show the files under other numbers.
     pub overlays: Overlays,
-    /// Why the level below the last one is unknown, if there is one.
+    /// The reason why the level below the last one cannot be determined; `None` otherwise.
     pub unknown: Option<String>,
 }
 
@@ -80,7 +81,7 @@ impl Chain {
             let folder = disk.whole_folder();
             let (numbers, characters) = (disk.numbers(), disk.character_numbers());
             chain.levels.push(Level::Device(Box::new(Device { disk, numbers, characters })));
-            // The file is under test, so its server has to answer: all filesystems may be queried.
+            // The file is under test, so its server must answer: any filesystem may be queried.
             let everything: Vec<Number> = own.iter().map(|mount| mount.number).collect();
             let Some(below) = LoopFile::of(&folder, own, &everything) else { break };
             if chain.loops.contains(&below.number) {
@@ -166,7 +167,7 @@ impl BackingFile {
         let all = || namespaces.iter().flat_map(|namespace| &namespace.mounts);
         let is_served = all().any(|mount| mount.number == id.device && mount.is_served());
         let mut filesystems = vec![id.device];
-        // On Btrfs each subvolume has a number of its own, which no file in `/proc` contains.
+        // Each Btrfs subvolume has its own number, which no file in `/proc` contains.
         if !all().any(|mount| mount.number == id.device) {
             let above =
                 mountinfo::above(own, &path).filter(|_| Resource::at(&path) == Some(Resource::File(id)));

@@ -22,11 +22,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// How long to wait for others to close the device: udev opens a device that appears or was written to.
+/// Time limit for others to close the device: udev opens a device that appears or is written to.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The wait for a device that lowtide itself has just released.
+/// Time limit for a device that lowtide itself has just released.
 const PATIENCE_AFTERWARDS: Duration = Duration::from_secs(5);
-/// Fewest examinations before an objection is final.
+/// Minimum number of examinations before an objection is final.
 const MIN_EXAMINATIONS: u32 = 3;
 
 /// A device that may be overwritten while the claim exists. Dropping the claim restores the settings of the
@@ -39,8 +39,8 @@ pub struct Claim {
     /// Holds the lower levels of the device.
     guard: Guard,
     consent: Consent,
-    /// The changes to undo. Declared after the file, which has to be closed first: programs that undo changes open the
-    /// device.
+    /// The changes to undo. Declared after `file`, which must be closed first, because the programs that undo changes
+    /// open the device.
     journal: Option<Journal>,
 }
 
@@ -56,8 +56,8 @@ pub struct Consent {
 }
 
 impl Claim {
-    /// Takes a device: undoes the changes that a killed run left on it, examines it, opens it exclusively, and examines
-    /// it again through the open descriptor.
+    /// Takes a device: undoes the changes that a killed run left on it, examines it, opens it exclusively, and
+    /// examines it again through the open descriptor.
     ///
     /// # Errors
     /// [`HostError::Refused`] with every objection that the consent does not cover; [`HostError`] if the
@@ -112,11 +112,11 @@ impl Claim {
             .map_err(HostError::io(Operation::Discard, &self.disk.node))
     }
 
-    /// Has the drive erase itself by one of its own commands.
+    /// Erases the drive by one of its own commands.
     ///
     /// # Errors
-    /// [`HostError::Invalid`] if the drive does not have that command; [`HostError::Tool`] if the program
-    /// that sends it is missing or fails.
+    /// [`HostError::Invalid`] if the drive does not have that command; [`HostError::Tool`] if the program that sends
+    /// the command is missing or fails.
     pub fn erase(&self, how: Erase) -> Result<(), HostError> {
         erase::erase(&self.disk, how)
     }
@@ -144,7 +144,7 @@ impl Claim {
         Formatted::make(self, how, interrupt)
     }
 
-    /// Wipes the signatures on the device, so that no program mistakes it for its former use.
+    /// Wipes the signatures on the device, so that no program recognises its former contents.
     ///
     /// # Errors
     /// [`HostError`] if that fails, or the device cannot be taken again.
@@ -155,8 +155,8 @@ impl Claim {
         self.hold_again()
     }
 
-    /// The device, open for direct I/O, for a format that stays on it. The file holds the device, and the
-    /// guard its lower levels.
+    /// Returns the device, open for direct I/O, to store an on-device format permanently. The file holds the device,
+    /// and the guard holds its lower levels.
     ///
     /// # Errors
     /// [`HostError`] if direct I/O cannot be enabled, or a change cannot be undone.
@@ -175,7 +175,7 @@ impl Claim {
         self.journal.take().map_or(Ok(()), Journal::close)
     }
 
-    /// The reason why an external program failed: another user of the device if it has one now, otherwise the
+    /// Explains why an external program failed: by another user of the device if there is one now, otherwise by the
     /// error of the program.
     pub(super) fn explain(&self, error: HostError) -> HostError {
         if !matches!(error, HostError::Tool { .. }) {
@@ -196,7 +196,7 @@ impl Claim {
 
     /// Opens the device again under the same consent.
     pub(super) fn hold_again(mut self) -> Result<Claim, HostError> {
-        // The lower levels are held anew, because the device may have another file by now.
+        // The lower levels are taken again, because the device may have another backing file by now.
         self.guard = Guard::default();
         let (disk, file, guard) =
             hold(&self.disk, PATIENCE_AFTERWARDS, |disk, guard| objections(disk, guard, &self.consent))?;
@@ -226,8 +226,8 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// A wait of at most `patience`, but for at least [`MIN_EXAMINATIONS`]: on a busy machine, one
-    /// examination may take longer than `patience`.
+    /// A wait of at most `patience`, but with at least [`MIN_EXAMINATIONS`] examinations: on a busy machine, a single
+    /// one may take longer than `patience`.
     pub(super) fn new(patience: Duration) -> Wait {
         Wait { begin: Instant::now(), patience, examinations: 0 }
     }
@@ -243,8 +243,8 @@ impl Wait {
     }
 }
 
-/// Examines a device and opens it exclusively if there are no objections. Waits up to `patience` for
-/// objections that may disappear.
+/// Examines a device and opens it exclusively if there are no objections. Waits up to `patience` for objections to
+/// disappear.
 pub(super) fn hold(
     disk: &Disk,
     patience: Duration,
@@ -281,7 +281,7 @@ fn hold_now(
         }
         opened => opened.map_err(HostError::io(Operation::Open, &now.node))?,
     };
-    // Examined again, now that nobody else can open it: the path may have become that of another device.
+    // Examined again, now that nobody else can open it: the path may lead to another device by now.
     let number = file.metadata().map_err(HostError::io(Operation::Inspect, &now.node))?.rdev();
     let number = (rustix::fs::major(number), rustix::fs::minor(number));
     let held = Disk::of_number(&disk.path, now.node.clone(), number)?;

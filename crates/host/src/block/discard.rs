@@ -1,7 +1,7 @@
 //! Discarding: declaring the data on a device unneeded (TRIM).
 //!
-//! `unsafe` because it is an `ioctl`. The erase commands of drives (format, sanitize, secure erase) are in
-//! `erase`.
+//! `unsafe` because it is an `ioctl`. Module `erase` has the erase commands of drives: format, sanitize, secure
+//! erase.
 #![allow(unsafe_code)]
 
 use lowtide_core::Bytes;
@@ -18,7 +18,7 @@ pub enum Discard {
     Secure,
 }
 
-/// Discards the first `size` bytes.
+/// Discards the first `size` bytes of a device.
 pub(super) fn discard(file: &File, size: Bytes, how: Discard) -> io::Result<()> {
     // <linux/fs.h>: _IO(0x12, 119) and _IO(0x12, 125).
     let request = match how {

@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 /// Major and minor number of a device.
 pub(super) type Number = (u32, u32);
 
-/// The identity of a device, which also holds after a reboot.
+/// The identity of a device, which stays the same across reboots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The text that the user types to permit overwriting: the serial number or, if the device has none, a
-    /// substitute.
+    /// The text that the user types to permit overwriting: the serial number, or a substitute if the device has none.
     pub serial: String,
     /// The kind of that text: `serial number`, `backing file`.
     pub kind: &'static str,
@@ -50,11 +49,11 @@ pub struct Disk {
     pub identity: Identity,
     /// Whether the kernel rejects writes to it.
     pub read_only: bool,
-    /// The disk that it is a partition of, by the kernel's name.
+    /// The kernel's name of the whole disk, if this is a partition.
     pub partition_of: Option<String>,
     /// Its partitions, by the kernel's names.
     pub partitions: Vec<String>,
-    /// Whether the kernel takes it for a spinning disk.
+    /// Whether the kernel treats the device as a spinning disk.
     pub rotational: bool,
     /// The smallest unit of I/O.
     pub logical_block: Bytes,
@@ -127,7 +126,7 @@ impl Disk {
         let number = fs::metadata(path).ok()?.dev();
         let number = (rustix::fs::major(number), rustix::fs::minor(number));
         let of = |number| Self::of_number(path, PathBuf::new(), number).ok();
-        // On Btrfs the number is that of no device; the source of the mount is the device.
+        // Btrfs reports a device number that belongs to no device, so the source of the mount is used.
         let part = of(number).or_else(|| {
             let mounts = mountinfo::of("self");
             let mount = mountinfo::above(&mounts, &fs::canonicalize(path).ok()?)?;
@@ -148,8 +147,8 @@ impl Disk {
         self.partition_of.clone().unwrap_or_else(|| self.name.clone())
     }
 
-    /// The folders in sysfs of the device, its partitions, and the disk that it is a partition of. A user of
-    /// any of them may use bytes of this device.
+    /// The folders in sysfs of the device, its partitions, and, for a partition, its whole disk. A user of any of
+    /// them may use bytes of this device.
     pub(super) fn folders(&self) -> Vec<PathBuf> {
         let mut folders = vec![self.folder.clone()];
         folders.extend(self.partitions.iter().map(|name| self.folder.join(name)));
@@ -165,8 +164,8 @@ impl Disk {
         parent.unwrap_or(&self.folder).to_owned()
     }
 
-    /// The numbers of the character devices for commands to the whole disk: SCSI (`/dev/sg0`, `/dev/bsg/…`)
-    /// and NVMe (`/dev/ng0n1`).
+    /// The numbers of the character devices that take commands to the whole disk: SCSI (`/dev/sg0`, `/dev/bsg/…`) and
+    /// NVMe (`/dev/ng0n1`).
     pub(super) fn character_numbers(&self) -> Vec<Number> {
         let whole = self.whole_folder();
         let scsi = ["device/scsi_generic", "device/bsg"].into_iter().flat_map(|kind| {
@@ -189,7 +188,7 @@ pub(crate) fn numbers(text: &str) -> Option<Number> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The content of a file of one line in sysfs or procfs; `None` if it is missing or empty.
+/// The contents of a one-line file in sysfs or procfs; `None` if it is missing or empty.
 pub(crate) fn line(path: &Path) -> Option<String> {
     trimmed(&fs::read(path).ok()?)
 }
@@ -216,11 +215,11 @@ fn partitions(folder: &Path, name: &str) -> Vec<String> {
     names
 }
 
-/// The kind and the text of the serial of a whole disk.
+/// The kind of identifier that a whole disk has, and its text.
 fn serial(folder: &Path) -> (&'static str, String) {
     let number = "serial number";
-    // NVMe and MMC have a file below `device`, virtio has one in the folder itself. SCSI and ATA have a page
-    // of vital product data.
+    // NVMe and MMC have the file `device/serial`, virtio has `serial`. SCSI and ATA have a page of vital product
+    // data.
     if let Some(serial) = line(&folder.join("device/serial")).or_else(|| line(&folder.join("serial"))) {
         return (number, serial);
     }

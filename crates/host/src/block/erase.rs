@@ -1,7 +1,7 @@
 //! The erase commands of drives: NVMe format and sanitize, ATA secure erase.
 //!
-//! nvme-cli and hdparm send them. An experiment names the command, and the plan shows it. A command cannot be
-//! stopped once it has begun.
+//! nvme-cli and hdparm send the commands. An experiment names the command, and the plan shows it. A command that has
+//! begun cannot be stopped.
 //!
 //! # Not handled
 //! SCSI sanitize, and the crypto erase of self-encrypting drives.
@@ -14,18 +14,18 @@ use std::time::Duration;
 
 const NVME: Program = ("nvme", "of nvme-cli");
 const HDPARM: Program = ("hdparm", "of hdparm");
-/// A password that the erase removes. A drive that is still locked with it was interrupted: see
-/// docs/guide/your-own-disk.md.
+/// The password that an ATA erase sets and removes again. A drive that is still locked with it was interrupted during
+/// the erase: see docs/guide/your-own-disk.md.
 const PASSWORD: &str = "lowtide";
 
 /// An erase command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Erase {
-    /// NVMe Format NVM with user data erase, of one namespace.
+    /// NVMe Format NVM with user data erase, for one namespace.
     NvmeFormat,
-    /// NVMe Sanitize, block erase, of the whole drive.
+    /// NVMe Sanitize, block erase, for the whole drive.
     NvmeSanitize,
-    /// ATA Security Erase Unit, of the whole drive.
+    /// ATA Security Erase Unit, for the whole drive.
     AtaSecure,
 }
 
@@ -83,7 +83,7 @@ impl Erase {
     }
 }
 
-/// Has the drive erase itself and waits for the end.
+/// Erases the drive and waits until the erase is complete.
 pub(super) fn erase(disk: &Disk, how: Erase) -> Result<(), HostError> {
     how.check(disk)?;
     if how == Erase::AtaSecure {

@@ -1,7 +1,7 @@
 //! [`Formatted`]: a claimed device with a mounted filesystem that lowtide made.
 //!
-//! The mounted filesystem holds the device. While `mkfs`, `mount` and `wipefs` run, the claim closes the
-//! device, because these programs open it exclusively; they fail if another program has opened it in between.
+//! The mounted filesystem holds the device. `mkfs`, `mount` and `wipefs` open the device exclusively, so the claim
+//! closes it while they run. They fail if another program has opened it in between.
 
 use super::claim::Claim;
 use super::journal::{Change, mount_point};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// How long to wait for programs such as udev that examine a device after it was closed.
+/// Time limit for programs such as udev, which examine a device after it is closed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A filesystem to make.
@@ -41,8 +41,7 @@ fn program(kind: Filesystem) -> Program {
 }
 
 impl Mkfs<'_> {
-    /// Makes the filesystem on the device with that node. `path` is the user's name of the device, for
-    /// messages.
+    /// Makes the filesystem on the device at `node`. `path` is the device as the user named it, for messages.
     ///
     /// # Errors
     /// [`HostError::Tool`] if `mkfs` fails; [`HostError::Interrupted`] once `interrupt` is set.
@@ -65,7 +64,7 @@ impl Mkfs<'_> {
             |option: &str| self.size.map_or_else(String::new, |size| format!(" {option}{}", size.get()));
         let text = match self.kind {
             Filesystem::Ext4 => {
-                // Nothing is initialised in the background, which would write during the measurement. No blocks are
+                // Background initialisation is off, because it would write during the measurement. No blocks are
                 // reserved for root.
                 let lazy = "lazy_itable_init=0,lazy_journal_init=0";
                 let discard = if self.trims { "discard" } else { "nodiscard" };
@@ -122,8 +121,7 @@ impl Formatted {
         Ok(mounted)
     }
 
-    /// Rejects a mount whose source is not the device itself: mount options can put another device in
-    /// between.
+    /// Rejects a mount whose source is not the device itself: mount options can insert another device.
     fn check(&self) -> Result<(), HostError> {
         let disk = self.claim.disk();
         let mounts = mountinfo::of("self");

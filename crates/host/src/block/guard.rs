@@ -25,8 +25,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Holds all levels of a chain below the first. A file that cannot be opened (because it was removed or
-    /// is in another mount namespace) is not held: nobody else can open it by that name either.
+    /// Holds all levels of a chain below the first. A file that cannot be opened (because it was removed or is in
+    /// another mount namespace) is skipped: nobody else can open it by that name either.
     pub(super) fn take(chain: &Chain) -> Result<Guard, Vec<Objection>> {
         let mut held = Vec::new();
         let mut objections = Vec::new();
@@ -45,12 +45,12 @@ impl Guard {
     }
 }
 
-/// Opens a device exclusively for reading. The kernel allows one exclusive user; mounts, swap and devices
-/// above are such users.
+/// Opens a device exclusively for reading. The kernel allows one exclusive user; a mount, swap or device above counts
+/// as one.
 pub(super) fn exclusive(node: &Path, number: super::disk::Number) -> Result<Option<File>, Objection> {
     let unknown =
         |error: std::io::Error| Objection::Unknown(format!("{} cannot be opened: {error}", node.display()));
-    // First checks that the node is that of the device.
+    // First checks that the node belongs to the device.
     open(node, number).map_err(unknown)?;
     let flags = (OFlags::EXCL | OFlags::NONBLOCK | OFlags::CLOEXEC).bits() as i32;
     match OpenOptions::new().read(true).custom_flags(flags).open(node) {

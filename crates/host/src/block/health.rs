@@ -1,14 +1,14 @@
 //! Health logs of a drive (SMART, NVMe), and the kernel's counters of reads and writes.
 //!
-//! smartctl or nvme-cli read the logs. Without these programs, or if the drive does not answer, there are no
-//! logs. `lowtide_lab::smart` interprets them.
+//! smartctl and nvme-cli read the logs. The logs are empty if these programs are missing or the drive does not
+//! answer. `lowtide_lab::smart` interprets them.
 
 use super::disk::{Disk, line};
 use super::erase::controller;
 use lowtide_core::Bytes;
 use std::process::{Command, Stdio};
 
-/// The kernel's I/O counters of a device since it appeared.
+/// The kernel's I/O counters of a device, counted since the device appeared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
     /// Completed reads.

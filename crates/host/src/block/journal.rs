@@ -1,11 +1,11 @@
-//! [`Journal`]: changes of a device that have to be undone, recorded before they are made.
+//! [`Journal`]: changes to a device that must be undone, each recorded before it is made.
 //!
-//! `/run/lowtide/NAME.undo` holds a line of JSON for each change, and is locked by the process that makes the changes.
-//! A process that ends normally undoes its changes and removes the file. After a kill, the next process that takes the
-//! device undoes them. Mounts and schedulers do not survive a reboot, and neither do the files in `/run`.
+//! `/run/lowtide/NAME.undo` holds a line of JSON for each change, and is locked by the process that makes the
+//! changes. A process that ends normally undoes its changes and removes the file. After a kill, the next process that
+//! takes the device undoes them. Mounts and schedulers do not survive a reboot, and neither do the files in `/run`.
 //!
-//! A line contains only facts that cannot be looked up. A journal undoes only changes of its own device, and wipes only
-//! the filesystem that lowtide made. The folder belongs to the user that runs lowtide, and nobody else may write to it.
+//! A line contains only facts that cannot be looked up. A journal undoes changes of its own device only, and wipes
+//! only a filesystem that lowtide made. The user that runs lowtide owns the folder, and nobody else may write to it.
 //! Overwritten data cannot be restored.
 
 use super::disk::Disk;
@@ -21,7 +21,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long to wait for other programs to close the device.
+/// Time limit for other programs to close the device.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A change, with the facts needed to undo it.
@@ -59,7 +59,7 @@ pub(super) struct Journal {
     file: File,
     path: PathBuf,
     changes: Vec<Change>,
-    /// Whether the changes are those of a killed process; other programs may use the device by now.
+    /// Whether a killed process left these changes. Other programs may use the device by now.
     is_stale: bool,
 }
 
@@ -122,8 +122,8 @@ impl Journal {
         self.changes.len()
     }
 
-    /// Undoes all but the first `keep` changes, the latest first. A change that cannot be undone does not
-    /// prevent undoing the others, except those that it depends on.
+    /// Undoes all but the first `keep` changes, latest first. If a change cannot be undone, the others still are,
+    /// except those that it depends on.
     ///
     /// # Errors
     /// [`HostError::NotUndone`] if a change cannot be undone. It stays in the journal.
@@ -178,7 +178,7 @@ fn read(mut file: &File, path: &Path) -> Result<Vec<Change>, HostError> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(HostError::io(Operation::Read, path))?;
     let mut changes = Vec::new();
-    // The change of a line that was cut off was not made.
+    // An incomplete last line is ignored: its change was never made.
     for line in bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
         match line {
             Line::Change(change) => changes.push(change),
@@ -188,7 +188,7 @@ fn read(mut file: &File, path: &Path) -> Result<Vec<Change>, HostError> {
     Ok(changes)
 }
 
-/// Undoes a change, which may not have been made yet.
+/// Undoes a recorded change, which may never have been made.
 fn undo(disk: &Disk, change: &Change, is_stale: bool) -> Result<(), HostError> {
     match change {
         Change::Scheduler { was } => scheduler::set(disk, was),
@@ -224,7 +224,7 @@ fn wait_until_unused(disk: &Disk) -> Result<(), HostError> {
     }
 }
 
-/// Waits until nobody holds a device exclusively: a `mkfs` that a killed run began may still run.
+/// Waits until nobody holds the device exclusively, because a `mkfs` that a killed run started may still be running.
 fn wait_until_free(node: &Path) -> Result<(), HostError> {
     let begin = Instant::now();
     loop {

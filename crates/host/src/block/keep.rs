@@ -1,7 +1,7 @@
-//! Holding a device without destroying its content ([`keep`]), and checking that a file to be written is unused.
+//! Opens a device without destroying its contents ([`keep`]), and checks that a file to be written is unused.
 //!
-//! The caller writes only where it recognises its own format, so no serial is needed. As with a [`super::Claim`],
-//! nobody else may use the device, and nobody else can while it is open.
+//! The caller writes only to its own on-device format, so no serial is needed. As with a [`super::Claim`], the device
+//! must be unused, and nobody else can use it while it is open.
 
 use super::claim::{Wait, hold};
 use super::disk::Disk;
@@ -15,10 +15,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long to wait for programs such as udev that examine a device after it was closed.
+/// Time limit for programs such as udev, which examine a device after it is closed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Opens a device for direct I/O, exclusively unless `read_only` is set. The guard holds its lower levels.
+/// Opens a device for direct I/O, exclusively unless `read_only` is set. The guard holds the lower levels of the
+/// device.
 ///
 /// # Errors
 /// [`HostError::NotOpened`] with the users of the device; [`HostError`] if it cannot be examined or opened.

@@ -1,8 +1,8 @@
 //! [`LoopFile`]: the backing file of a loop device.
 //!
 //! The file is identified by device and inode number, not by name: the name belongs to the mount namespace of the
-//! process that made the loop device, and the file may have been removed. If the name is below a served
-//! filesystem, the kernel may wait for its server, so the query has a time limit.
+//! process that made the loop device, and the file may have been removed. The kernel may wait for a filesystem server
+//! if the name is below a served filesystem, so the query has a time limit.
 
 use super::disk::{Number, line, numbers};
 use super::kernel;
@@ -16,13 +16,13 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long to wait for the server of a file.
+/// Time limit for the server of a file.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The identity of a file, independent of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct FileId {
-    /// The device number of its filesystem, as in stat(2).
+    /// The device number of the filesystem, as in stat(2).
     pub device: Number,
     /// The inode number.
     pub inode: u64,
@@ -60,7 +60,7 @@ impl Resource {
         Resource::of(&statx(file, "", AtFlags::STATX_DONT_SYNC | AtFlags::EMPTY_PATH, mask).ok()?)
     }
 
-    /// The resource at a path, from cached attributes if the file comes from a server.
+    /// The resource at a path. Uses cached attributes if the file comes from a server.
     pub(super) fn at(path: &Path) -> Option<Resource> {
         let mask = StatxFlags::TYPE | StatxFlags::INO;
         Resource::of(&statx(CWD, path, AtFlags::STATX_DONT_SYNC, mask).ok()?)
@@ -72,13 +72,13 @@ impl Resource {
 pub(super) struct LoopFile {
     /// The number of the loop device.
     pub number: Number,
-    /// Its node: `/dev/loop0`.
+    /// The node of the loop device: `/dev/loop0`.
     pub node: PathBuf,
     /// The path by which the kernel names the file in this mount namespace.
     pub path: PathBuf,
     /// Whether the path is below a served filesystem, whose server may not answer.
     is_below_server: bool,
-    /// The file itself.
+    /// The identity of the file.
     pub backing: Backing,
 }
 
@@ -94,8 +94,7 @@ pub(super) enum Backing {
 }
 
 impl LoopFile {
-    /// The backing files of all loop devices. Waits without limit only for servers of the filesystems in
-    /// `asked`.
+    /// The backing files of all loop devices. The time limit does not apply to servers of the filesystems in `asked`.
     pub(super) fn all(mounts: &[Mount], asked: &[Number]) -> Vec<LoopFile> {
         let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
         let mut all: Vec<LoopFile> =
@@ -104,7 +103,7 @@ impl LoopFile {
         all
     }
 
-    /// The backing file of the loop device with this folder in sysfs; `None` if it is not a loop device or
+    /// The backing file of the loop device with this folder in sysfs; `None` if the device is not a loop device or
     /// has no file.
     pub(super) fn of(folder: &Path, mounts: &[Mount], asked: &[Number]) -> Option<LoopFile> {
         let path = PathBuf::from(line(&folder.join("loop/backing_file"))?);
@@ -131,13 +130,13 @@ impl LoopFile {
 fn backing(node: &Path, number: Number, path: &Path) -> Option<Backing> {
     let status = open(node, number).and_then(|file| kernel::loop_status(&file));
     let status = match status {
-        // The kernel refuses to open one that is being detached.
+        // The kernel refuses to open a loop device that is being detached.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => return None,
         // ENOTCONN: the backing file is on a FUSE filesystem whose server has ended.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTCONN) => return Some(Backing::Served),
         Err(error) => {
-            // Without the node, or the permission to open it, only the name identifies the file. A removed
-            // file has none.
+            // If the node is missing or may not be opened, only the name identifies the file. A removed file has no
+            // name.
             let is_closed = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied);
             let there = Resource::at(path).filter(|_| is_closed);
             let why = || format!("the backing file of {} cannot be determined: {error}", node.display());

@@ -9,11 +9,11 @@
 //!                                                          Formatted: a filesystem, mounted ──► files, engine
 //! ```
 //!
-//! Safety invariant: data on a block device is destroyed only through a [`Claim`]. A claim exists only if the user typed
-//! the serial and no objection is left, neither to the device nor to its lower levels, which a [`Guard`] holds meanwhile.
-//! Formats of lowtide that were made through a claim are later written through [`keep`], if nothing else uses the
-//! device. Everything is examined again on the open descriptor, because between plan and run a device may have been
-//! replaced, mounted or formatted.
+//! Safety invariant: data on a block device is destroyed only through a [`Claim`]. A claim exists only if the user
+//! typed the serial and there is no objection to the device or its lower levels. A [`Guard`] holds the lower levels
+//! while the claim exists. On-device formats of lowtide are created through a claim; [`keep`] opens them again
+//! without a serial, if nothing else uses the device. Every check is repeated on the open descriptor, because between
+//! plan and run a device may have been replaced, mounted or formatted.
 //!
 //! Signatures of filesystems and partition tables are recognised by `wipefs` of util-linux.
 
@@ -53,16 +53,16 @@ pub use keep::{check_file, keep};
 
 use crate::error::HostError;
 
-/// All objections to overwriting a device, in the order of [`Objection`]'s variants. Changes nothing. The
-/// data on a device that is in use is not examined.
+/// All objections to overwriting a device, in the order of [`Objection`]'s variants. Changes nothing. If the device
+/// is in use, its data is not examined.
 ///
 /// # Errors
-/// [`HostError`] if the device cannot be examined. Then it must not be written.
+/// [`HostError`] if the device cannot be examined. It must not be written then.
 pub fn examine(disk: &Disk) -> Result<Vec<Objection>, HostError> {
     examine_held(disk, None)
 }
 
-/// As [`examine`]. With a `guard`, this process holds the device and its lower levels.
+/// As [`examine`]. A `guard` means that this process holds the device and its lower levels.
 fn examine_held(disk: &Disk, guard: Option<&Guard>) -> Result<Vec<Objection>, HostError> {
     let mut objections = usage::objections(disk, guard);
     if objections.iter().all(Objection::is_data) {

@@ -1,7 +1,7 @@
 //! [`Namespace`]: the mounts of each mount namespace that has a process.
 //!
-//! A filesystem may be mounted in a namespace that this process does not see: in a container, or in the namespace of a
-//! service.
+//! A filesystem may be mounted in a namespace that this process does not see: in a container, or in the namespace of
+//! a service.
 //!
 //! # Not handled
 //! Namespaces without a process. The kernel refuses to open a device exclusively that is mounted in one, but does not
@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 /// A mount namespace.
 #[derive(Debug)]
 pub(super) struct Namespace {
-    /// A process and a thread in it; `None` for the namespace of this process.
+    /// A process and a thread in the namespace; `None` for the namespace of this process.
     thread: Option<(u32, u32)>,
-    /// Its mounts, oldest first.
+    /// The mounts of the namespace, oldest first.
     pub mounts: Vec<Mount>,
 }
 

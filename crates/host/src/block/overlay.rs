@@ -1,19 +1,22 @@
-//! [`Original`]: recognises a file that an overlay filesystem shows under other numbers.
+//! [`Original`]: recognises a file that an overlay filesystem shows under other device and inode numbers.
 //!
-//! Paths are not compared. An overlay filesystem names its layers as they were named when it was mounted: by relative
-//! paths, links, or folders that have been renamed since. After a lazy unmount it names nothing. But it passes through
-//! the creation time, the size and the inode number of a file in a layer, except that a file that was copied up keeps
-//! the inode number of its original. Two files on different filesystems that agree in these attributes are taken for
-//! the same if at least one is on an overlay filesystem, or on a filesystem that is mounted nowhere. A file that no path
-//! reaches can be compared by inode number only. Then both filesystems must be mounted, and one must be an overlay
-//! filesystem.
+//! Paths are not compared. An overlay filesystem reports its layers by the paths that were given at mount time, which
+//! may be relative, links, or renamed since. After a lazy unmount it reports none.
 //!
-//! Files of the same size on different filesystems that were created in the same tick of the kernel's clock cannot be
-//! distinguished, so a device may be refused without need.
+//! Attributes are compared instead. An overlay filesystem passes through the creation time, the size and the inode
+//! number of a file in a layer. A file that was copied up keeps the inode number of its original. Two files on
+//! different filesystems are taken for the same file if these attributes agree and at least one of the filesystems is
+//! an overlay filesystem or mounted nowhere.
+//!
+//! If no path reaches a file, only its inode number can be compared. In this case both filesystems must be mounted,
+//! and one must be an overlay filesystem.
+//!
+//! Two files of the same size on different filesystems that were created in the same clock tick look the same, so a
+//! device may be refused without need.
 //!
 //! # Not handled
-//! Other stacked filesystems (eCryptfs). A file that no path reaches, shown by an overlay filesystem that was unmounted
-//! lazily.
+//! - Other stacked filesystems (eCryptfs).
+//! - A file that no path reaches, on an overlay filesystem that was unmounted lazily.
 
 use super::disk::Number;
 use super::loops::{FileId, Resource};
@@ -25,8 +28,8 @@ use rustix::path::Arg;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The bits of an inode number that an overlay filesystem takes from the layer. The upper bits may hold the
-/// number of the layer (`xino` of mount(8)).
+/// The bits of an inode number that an overlay filesystem takes from the layer. The upper bits may hold the number of
+/// the layer (`xino` of mount(8)).
 const INODE_MASK: u64 = (1 << 48) - 1;
 
 /// The attributes of a file that an overlay filesystem passes through.
@@ -66,22 +69,22 @@ impl Attributes {
     }
 }
 
-/// How far the attributes of two files agree.
+/// The result of comparing the attributes of two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Agreement {
     None,
-    /// The inode numbers agree, and the path of one file does not reach it.
+    /// The inode numbers agree, and no path reaches one of the files.
     InodeOnly,
     Full,
 }
 
-/// A file with the attributes by which it is recognised.
+/// A file and the attributes that identify it.
 #[derive(Debug, Clone)]
 pub(super) struct Original {
     /// The identity of the file.
     pub id: FileId,
     attributes: Attributes,
-    /// Whether it is on an overlay filesystem itself; then another file is the one in the layer. `None` if
+    /// Whether the file itself is on an overlay filesystem, so that the file in the layer is another one. `None` if
     /// unknown.
     is_overlaid: Option<bool>,
 }
@@ -119,8 +122,8 @@ impl Original {
     }
 }
 
-/// Mounts and filesystems, and whether they are overlay filesystems. An unknown filesystem may be an overlay
-/// filesystem that was unmounted lazily.
+/// The known mounts and filesystems, each with a flag for overlay filesystems. An unknown filesystem may be an
+/// overlay filesystem that was unmounted lazily.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Overlays {
     own: Vec<Mount>,
@@ -164,8 +167,8 @@ impl Overlays {
         self.filesystems.get(&number).copied()
     }
 
-    /// Whether a file is on an overlay filesystem; `None` if its filesystem is mounted nowhere. On Btrfs and
-    /// some layers, no mount has the device number of the file; then the mount above its path decides.
+    /// Whether a file is on an overlay filesystem; `None` if its filesystem is mounted nowhere. On Btrfs and some
+    /// layers, no mount has the file's device number; the mount above its path is used instead.
     pub(super) fn have(&self, id: FileId, path: &Path) -> Option<bool> {
         if self.filesystems.contains_key(&id.device) || Resource::at(path) != Some(Resource::File(id)) {
             return self.have_filesystem(id.device);

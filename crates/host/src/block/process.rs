@@ -1,15 +1,15 @@
 //! Programs that use a device or a file now: open, mapped into memory, or registered with an io_uring.
 //!
-//! A descriptor is identified by its [`Resource`], not by its name: a node may be anywhere, be removed, or be in another
-//! root or mount namespace. Threads with descriptors of their own are examined, and so are files that a program has
-//! mapped and closed. Processes that cannot be examined are recorded in [`Unseen`], because an unknown use does not
-//! permit a write.
+//! A descriptor is identified by its [`Resource`], not by its name: a device node may have any path, be removed, or
+//! be in another root or mount namespace. The survey includes threads with their own descriptors, and files that a
+//! program has mapped and closed. Processes that cannot be examined are recorded in [`Unseen`], because a write is
+//! permitted only if every use is known.
 //!
-//! No filesystem server is queried, because a server that does not answer would block the survey. A served file is
-//! recognised by the mount that it was opened on. Its path would not do, because it belongs to another mount namespace.
+//! The survey queries no filesystem server, because it would hang if the server does not answer. A served file is
+//! recognised by the mount that it was opened on, since its path belongs to another mount namespace.
 //!
 //! # Not handled
-//! This process itself, other machines, and programs that open the device after the survey.
+//! This process itself, programs on other machines, and programs that open the device after the survey.
 
 use super::disk::{Number, line};
 use super::kernel::share_descriptors;
@@ -54,14 +54,14 @@ pub(super) struct Unseen {
     /// Processes that this user may not examine.
     processes: BTreeSet<u32>,
     texts: BTreeSet<String>,
-    /// Descriptors in transit, which will soon belong to a process.
+    /// Descriptors in transit through sockets, which will soon belong to a process.
     passing: BTreeSet<String>,
 }
 
 impl Unseen {
-    /// Records a process that cannot be examined. Ignores a process that has ended. Also ignores the first
-    /// process of the machine if a security module hides it from a user who may examine all others: it opens
-    /// disks only to mount them, which the kernel reports.
+    /// Records a process that cannot be examined. Ignores a process that has ended. Also ignores process 1 if a
+    /// security module hides it from a user who may examine all others: process 1 opens disks only to mount them,
+    /// which the kernel reports.
     pub(super) fn process(&mut self, process: &Process, error: &io::Error) {
         let is_hidden_init = process.number == 1 && may_examine_all();
         if !is_gone(error) && !is_hidden_init {
@@ -74,12 +74,12 @@ impl Unseen {
         self.texts.insert(format!("{path} cannot be read: {error}"));
     }
 
-    /// Records further reasons for unknown uses.
+    /// Adds reasons why uses are unknown.
     pub(super) fn extend(&mut self, why: impl IntoIterator<Item = String>) {
         self.texts.extend(why);
     }
 
-    /// Adds the records of another.
+    /// Adds the records of `other`.
     pub(super) fn join(&mut self, other: Unseen) {
         self.processes.extend(other.processes);
         self.texts.extend(other.texts);
@@ -92,7 +92,7 @@ impl Unseen {
         passing.chain(self.lasting().into_iter().map(Objection::Unknown))
     }
 
-    /// Records that do not change within moments.
+    /// The records other than descriptors in transit.
     fn lasting(&self) -> Vec<String> {
         let mut all: Vec<String> = self.texts.iter().cloned().collect();
         if let Some(first) = self.processes.first() {
@@ -117,8 +117,8 @@ pub(super) fn name(process: u32) -> String {
     format!("{} (process {process})", program.unwrap_or_else(|| "a program".to_owned()))
 }
 
-/// The folder of a thread in /proc. For the first thread this is the folder of the process, which is faster
-/// to look up.
+/// The folder of a thread in /proc. For the first thread this is the process's own folder, which is faster to look
+/// up.
 pub(super) fn folder(process: u32, thread: u32) -> String {
     if process == thread { format!("/proc/{process}") } else { format!("/proc/{process}/task/{thread}") }
 }
@@ -171,7 +171,7 @@ fn may_examine_all() -> bool {
     effective.is_some_and(|set| set & (1 << CAP_SYS_PTRACE) != 0)
 }
 
-/// A search for users of the wanted resources.
+/// A search for programs that use the wanted resources.
 pub(super) struct Survey<'a> {
     wanted: &'a BTreeSet<Resource>,
     /// The wanted files, which overlay filesystems may show under other numbers.
@@ -179,16 +179,16 @@ pub(super) struct Survey<'a> {
     overlays: Overlays,
     /// Filesystems whose files are not examined, because their servers may not answer.
     avoided: Avoided,
-    /// The resource of each mapped file, by the end of its line in `maps`. A cache, because every process
-    /// maps the same libraries.
+    /// The resource of each mapped file, by the end of its line in `maps`. A cache, because all processes map the
+    /// same libraries.
     mapped: HashMap<String, Option<Resource>>,
     users: BTreeSet<User>,
     unseen: &'a mut Unseen,
 }
 
 impl<'a> Survey<'a> {
-    /// A search for users of `wanted`, of which `originals` are the files. Files on served mounts are skipped, unless
-    /// such a file is wanted.
+    /// A search for users of `wanted`; `originals` are the files among these. Files on served mounts are skipped,
+    /// unless such a file is wanted.
     pub(super) fn new(
         wanted: &'a BTreeSet<Resource>,
         originals: Vec<Original>,
@@ -201,12 +201,12 @@ impl<'a> Survey<'a> {
         Survey { wanted, originals, overlays, avoided, mapped, users, unseen }
     }
 
-    /// The users among these processes.
+    /// Searches these processes for users.
     pub(super) fn of(mut self, processes: &[Process]) -> BTreeSet<User> {
         for process in processes {
             let mut examined: Vec<u32> = Vec::new();
             for &thread in &process.threads {
-                // Threads share their descriptors, unless they unshared them or have ended.
+                // Threads share their descriptors, except those that unshared them or have ended.
                 if examined.iter().any(|other| share_descriptors(*other, thread) == Some(true)) {
                     continue;
                 }
@@ -215,7 +215,8 @@ impl<'a> Survey<'a> {
                     self.unseen.process(process, &error);
                 }
             }
-            // All threads share the memory, but the files of a first thread that has ended are empty.
+            // All threads share one address space. If the first thread has ended, only the other threads show its
+            // files.
             for &thread in &process.threads {
                 match self.mappings(process.number, thread) {
                     Ok(false) => {}
@@ -235,8 +236,8 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// The wanted resource for the resource `found` at `path` in `folder`: `found` itself, or the file that
-    /// an overlay filesystem shows as `found`.
+    /// Maps `found`, the resource at `path` in `folder`, to a wanted resource: `found` itself, or the file that an
+    /// overlay filesystem shows as `found`.
     fn wanted(
         &self,
         found: Resource,
@@ -288,7 +289,7 @@ impl<'a> Survey<'a> {
         let mask = StatxFlags::TYPE | StatxFlags::INO;
         let status = match statx(folder, name, AtFlags::STATX_DONT_SYNC, mask) {
             Ok(status) => status,
-            // A FUSE filesystem of another user rejects all others. Its files are on no device.
+            // A FUSE filesystem of another user rejects everybody else. Its files are on no device.
             Err(Errno::ACCESS | Errno::PERM) => {
                 let accessible = statx(folder, name, AtFlags::STATX_DONT_SYNC, StatxFlags::empty());
                 return accessible.map(drop).map_err(io::Error::from);
@@ -380,8 +381,8 @@ impl<'a> Survey<'a> {
 
 /// Served filesystems that are not examined.
 ///
-/// Served filesystems on which device nodes can be opened are examined nevertheless, because only the status of a file
-/// shows that it is a device. FUSE and NFS answer from cached attributes.
+/// Served filesystems on which device nodes can be opened are examined nevertheless, because only the status of a
+/// file shows that it is a device. FUSE and NFS answer from cached attributes.
 #[derive(Default)]
 struct Avoided {
     /// Numbers of their mounts.
@@ -397,7 +398,7 @@ impl Avoided {
         };
         let served = mounts.filter(|mount| mount.is_served() && !is_wanted(mount));
         let (with_nodes, without): (Vec<&Mount>, Vec<&Mount>) = served.partition(|mount| mount.has_nodes());
-        // A mapping names its filesystem alone, which may be mounted elsewhere with device nodes.
+        // A line of `maps` names only the filesystem, which another mount may show with device nodes.
         let is_plain = |number: &Number| with_nodes.iter().all(|mount| mount.number != *number);
         Avoided {
             mounts: without.iter().map(|mount| mount.id).collect(),
@@ -417,8 +418,8 @@ fn mount_of(details: &str) -> Option<u64> {
     details.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())
 }
 
-/// The address range, the number of the filesystem, and the file (device, inode, path) of a line of `maps`, if
-/// a file is mapped there.
+/// The address range, the number of the filesystem, and the file (device, inode, path) in a line of `maps`; `None` if
+/// no file is mapped there.
 fn mapping(line: &str) -> Option<(&str, Number, &str)> {
     // 7f12-7f34 r--s 00000000 00:06 123                        /dev/sdb
     let mut words = line.splitn(4, ' ');

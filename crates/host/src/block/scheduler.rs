@@ -33,8 +33,8 @@ impl Disk {
         Err(HostError::invalid("the I/O scheduler", format_args!("`{wanted}`"), accepted))
     }
 
-    /// Sets the scheduler of an attached drive, and its queue depth: further requests wait in the scheduler. Detaching
-    /// the drive restores both. Do not use it for other devices, because nothing restores them.
+    /// Sets the scheduler of an attached drive, and its queue depth: further requests wait in the scheduler.
+    /// Detaching the drive restores both. Do not use it for other devices, because nothing restores them.
     ///
     /// # Errors
     /// As [`Disk::check_scheduler`]; [`HostError::Io`] if the kernel rejects a value.
@@ -45,7 +45,7 @@ impl Disk {
         set(self, scheduler)
     }
 
-    /// Sets whether the kernel takes an attached drive for a spinning disk, which the kernel and databases treat
+    /// Sets whether the kernel treats an attached drive as a spinning disk. The kernel and databases treat such disks
     /// differently from flash. Detaching the drive restores the setting.
     ///
     /// # Errors

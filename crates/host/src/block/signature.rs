@@ -1,7 +1,7 @@
 //! Signatures on a device: partition tables and labels of filesystems, RAID, LVM, LUKS and ZFS.
 //!
-//! `wipefs` of util-linux recognises them. If it is missing, nothing is written. Data without a signature cannot be
-//! recognised; the user types the serial of the device instead.
+//! `wipefs` of util-linux recognises them, and lowtide writes nothing if it is missing. Data without a signature
+//! cannot be recognised. The typed serial is the only protection for such data.
 
 use super::disk::Disk;
 use super::tool;

@@ -1,7 +1,7 @@
-//! Running external programs: making filesystems, mounting, sending commands to drives.
+//! Runs external programs, which make filesystems, mount them, or send commands to drives.
 //!
-//! The programs run in a process group of their own, so that Ctrl-C reaches only lowtide, which ends those
-//! that can be stopped safely.
+//! The programs run in a process group of their own, so that Ctrl-C reaches only lowtide. lowtide then ends the
+//! programs that can be stopped safely.
 
 use crate::error::HostError;
 use std::io::Read;
@@ -31,7 +31,7 @@ pub(crate) fn run(program: Program, arguments: &[&str]) -> Result<String, HostEr
     printed(program, &output.map_err(|error| failed(program, error))?)
 }
 
-/// Runs a program on `path`, which can be stopped safely, and returns its output.
+/// Runs a program that can be stopped safely, and returns its output. `path` is named in errors.
 ///
 /// # Errors
 /// As [`run`]; [`HostError::Interrupted`] once `interrupt` is set.

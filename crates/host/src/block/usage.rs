@@ -1,26 +1,27 @@
 //! Users of a device and of its lower levels: mounts, swap, devices built on it, loop devices, programs, locks.
 //!
 //! ```text
-//!   use                          source                                              identified by
-//!   ───                          ──────                                              ─────────────
-//!   mounts                       mountinfo of each mount namespace, /sys/fs/btrfs    number of the device
-//!   mounts of a file (erofs)     mountinfo of each mount namespace                   filesystem and inode of the source
-//!   swap, RAID, device mapper    /proc/swaps, holders/ in sysfs                      number of the device
-//!   loop devices                 LOOP_GET_STATUS64 of each                           device; filesystem and inode
-//!   open, mapped, registered     fd, map_files, fdinfo of each process and thread    device; filesystem and inode
-//!   locks                        /proc/locks                                         filesystem and inode
-//!   any use known to the kernel  opening exclusively                                 refusal
+//!   use                          source                                           identified by
+//!   ───                          ──────                                           ─────────────
+//!   mounts                       mountinfo of each mount namespace, /sys/fs/btrfs number of the device
+//!   mounts of a file (erofs)     mountinfo of each mount namespace                filesystem and inode of the source
+//!   swap, RAID, device mapper    /proc/swaps, holders/ in sysfs                   number of the device
+//!   loop devices                 LOOP_GET_STATUS64 of each                        device; filesystem and inode
+//!   open, mapped, registered     fd, map_files, fdinfo of each process and thread device; filesystem and inode
+//!   locks                        /proc/locks                                      filesystem and inode
+//!   any use known to the kernel  opening exclusively                              refusal
 //! ```
 //!
-//! All uses are looked for at each level of the device's [`Chain`]: a user of the backing file of a loop device uses the
-//! loop device. A file that an overlay filesystem shows is recognised by its attributes ([`Original`]). The kernel gives
-//! a device exclusively to one user. Mounts, swap and devices above are such users, even if they are not visible to this
-//! process; the other sources supply their names. A source that cannot be read is an objection too.
+//! All uses are searched for at each level of the device's [`Chain`]: a user of the backing file of a loop device
+//! uses the loop device. A file that an overlay filesystem shows is recognised by its attributes ([`Original`]).
+//! Opening a device exclusively fails if it has any mount, swap or device above it, even one that this process cannot
+//! see; the other sources supply the names. A source that cannot be read is an objection too.
 //!
 //! # Not handled
-//! Other machines; the servers of filesystems and their use of their files; programs that open the device after the
-//! examination; and files that the kernel itself has open without showing them in /proc: the file of acct(2), further
-//! devices of an erofs, exports of NVMe and SCSI targets and USB gadgets, and file vdevs of ZFS.
+//! - Other machines, and programs that open the device after the examination.
+//! - The servers of filesystems, and their use of their own files.
+//! - Files that the kernel itself has open without showing them in /proc: the file of acct(2), further devices of an
+//!   erofs, exports of NVMe and SCSI targets and USB gadgets, and file vdevs of ZFS.
 
 use super::chain::{BackingFile, Chain, Device};
 use super::disk::{Disk, Number, line, numbers};
@@ -61,7 +62,7 @@ pub(super) fn guard(disk: &Disk) -> Result<Guard, Vec<Objection>> {
     Guard::take(&Chain::of(disk, &namespaces))
 }
 
-/// The users of a device. With a `guard`, this process holds the device and its lower levels.
+/// The users of a device. A `guard` means that this process holds the device and its lower levels.
 pub(super) fn objections(disk: &Disk, guard: Option<&Guard>) -> Vec<Objection> {
     let mut unseen = Unseen::default();
     let processes = process::all(&mut unseen);
@@ -115,7 +116,7 @@ pub(super) fn of_file(file: &File, path: &Path) -> Vec<Objection> {
     swaps(&mut all, 0);
     files_and_programs(&mut all, processes, namespaces);
     locks(&mut all);
-    // Unknown uses are ignored: users without root privileges have files too, and no device is lost with a file.
+    // Unknown uses are ignored. Users without root privileges may test files too, and a file is not a whole device.
     all.all.sort();
     all.all
 }
@@ -150,7 +151,7 @@ impl Objections<'_> {
         });
     }
 
-    /// The levels that are or contain a resource.
+    /// The levels that are or contain a resource, by index.
     fn levels(&self, resource: Resource) -> Vec<usize> {
         self.chain.resources().filter(|(_, it)| *it == resource).map(|(level, _)| level).collect()
     }
@@ -188,7 +189,7 @@ fn mounts(device: &Device, namespaces: &[Namespace], level: usize, all: &mut Obj
             let node = |path: &str| {
                 path.starts_with('/').then(|| own_node(own, &namespace.path(Path::new(path)))).flatten()
             };
-            // On Btrfs the number is that of no device; the source of the mount is the device.
+            // Btrfs reports a device number that belongs to no device, so the source of the mount is used.
             let by_source =
                 || (mount.number.0 == 0 && !mount.is_served()).then(|| node(&mount.source)).flatten();
             let number = own.contains(&mount.number).then_some(mount.number).or_else(by_source);
@@ -215,7 +216,7 @@ fn mounts(device: &Device, namespaces: &[Namespace], level: usize, all: &mut Obj
     }
 }
 
-/// Mounts of a file without a loop device in all namespaces (erofs).
+/// Adds mounts of a file without a loop device (erofs), in all namespaces.
 fn mounts_of_file(file: &BackingFile, namespaces: &[Namespace], level: usize, all: &mut Objections<'_>) {
     let is_of_file = |mount: &&mountinfo::Mount| mount.filesystem == "erofs" && mount.number.0 == 0;
     for namespace in namespaces {
@@ -256,7 +257,8 @@ fn is_source(
             Ok(id == file.original.id
                 || file.original.is_shown_as(id, CWD, &path, || overlays.have(id, &path)))
         }
-        // A source that is relative, belongs to another root, or no longer exists may be any erofs.
+        // A source that is relative, belongs to another root, or no longer exists cannot be compared, so any erofs
+        // matches.
         _ => is_erofs(&file.path),
     }
 }
@@ -271,7 +273,7 @@ fn is_erofs(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Mounted Btrfs filesystems of several devices, of which mountinfo names only one.
+/// Adds mounted Btrfs filesystems with several devices, because mountinfo names only one of the devices.
 fn btrfs(device: &Device, level: usize, all: &mut Objections<'_>) {
     for filesystem in fs::read_dir("/sys/fs/btrfs").into_iter().flatten().flatten() {
         let devices = fs::read_dir(filesystem.path().join("devices")).into_iter().flatten().flatten();
@@ -286,14 +288,14 @@ fn btrfs(device: &Device, level: usize, all: &mut Objections<'_>) {
     }
 }
 
-/// Swap on a device, or on the backing file below it.
+/// Adds swap on a device or on the backing file below it.
 fn swaps(all: &mut Objections<'_>, level: usize) {
     let path = "/proc/swaps";
     let text = fs::read_to_string(path).inspect_err(|error| all.unseen.text(path, error)).unwrap_or_default();
     let paths = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     for path in paths.map(mountinfo::unescape) {
         let Some(resource) = Resource::at(Path::new(&path)) else { continue };
-        // A file is checked only once, with the device above it.
+        // A file is checked only together with the device above it.
         let is_here =
             |at: &usize| *at == level || (*at == level + 1 && matches!(resource, Resource::File(_)));
         for level in all.levels(resource).into_iter().filter(is_here) {
@@ -326,7 +328,7 @@ fn holders(disk: &Disk, level: usize, all: &mut Objections<'_>) {
     }
 }
 
-/// Loop devices over any level, except those of the chain itself.
+/// Adds loop devices over any level, except those of the chain itself.
 fn loops(all: &mut Objections<'_>, own: &[mountinfo::Mount]) {
     let asked: Vec<Number> = all.chain.files().flat_map(|(_, file)| file.filesystems.clone()).collect();
     for other in LoopFile::all(own, &asked) {
@@ -353,13 +355,13 @@ fn loops(all: &mut Objections<'_>, own: &[mountinfo::Mount]) {
     }
 }
 
-/// Whether a loop device has this file through an overlay filesystem.
+/// Whether a loop device uses this file through an overlay filesystem.
 fn is_shown_by(by: &LoopFile, id: FileId, original: &Original, overlays: &Overlays) -> bool {
     let path = by.path_without_server();
     original.is_shown_as(id, CWD, path, || overlays.have(id, path))
 }
 
-/// Programs that use any level.
+/// Adds programs that use any level.
 fn programs(all: &mut Objections<'_>, processes: Vec<Process>, namespaces: Vec<Namespace>) {
     let wanted: BTreeSet<Resource> = all.chain.resources().map(|(_, resource)| resource).collect();
     let originals: Vec<Original> = all.chain.files().map(|(_, file)| file.original.clone()).collect();
@@ -387,7 +389,7 @@ fn programs(all: &mut Objections<'_>, processes: Vec<Process>, namespaces: Vec<N
     }
 }
 
-/// Locks on the files of the chain.
+/// Adds locks on the files of the chain.
 fn locks(all: &mut Objections<'_>) {
     if all.chain.files().next().is_none() {
         return;

@@ -1,7 +1,6 @@
 //! [`TestFile`]: one file that lowtide made, open, locked and checked.
 //!
-//! All checks are made on the open descriptor, so that the file cannot be exchanged between the check and the
-//! write.
+//! All checks use the open descriptor, so that the file cannot be exchanged between the check and the write.
 
 use super::marker::Marker;
 use crate::block::check_loops;
@@ -26,8 +25,8 @@ pub(super) struct TestFile {
 }
 
 impl TestFile {
-    /// Opens and locks the file at `path`, where a file of `size` is wanted; `None` if there is no file.
-    /// Changes nothing.
+    /// Opens and locks an existing file at `path`; `None` if there is none. `size` is the wanted size. Changes
+    /// nothing.
     ///
     /// # Errors
     /// [`HostError::NotOurs`], [`HostError::NotOpened`], [`HostError::InUse`], [`HostError::BlockDevice`] or
@@ -40,7 +39,7 @@ impl TestFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             metadata => refuse_others(&metadata.map_err(HostError::io(Operation::Inspect, path))?)?,
         }
-        // Non-blocking, in case the file has been exchanged for a pipe or a device since.
+        // Non-blocking, because the file may have been exchanged for a pipe or a device.
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -56,7 +55,7 @@ impl TestFile {
         Ok(Some(TestFile { file, path: path.to_owned(), kept: marker.kept, full }))
     }
 
-    /// Makes, locks and marks an empty file at `path`.
+    /// Creates, locks and marks an empty file at `path`.
     ///
     /// # Errors
     /// [`HostError::Io`] if a system call fails, or a file exists by now.
@@ -79,7 +78,7 @@ impl TestFile {
         let path = &self.path;
         self.full = false;
         Marker::write(&self.file, path, size, false, self.kept)?;
-        // Old blocks are released first, so that the layout on the device is that of a new file.
+        // Releases old blocks first, so that the file is laid out on the device like a new one.
         self.file.set_len(0).map_err(HostError::io(Operation::Allocate, path))?;
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, size.get()) {
             Ok(()) => Ok(()),
@@ -128,8 +127,8 @@ impl TestFile {
 
 impl Drop for TestFile {
     fn drop(&mut self) {
-        // Closing does not unlock the file while a process that is being started holds a copy of the
-        // descriptor.
+        // Unlocked explicitly: while a child process is being started, its copy of the descriptor would keep the
+        // lock.
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
 }

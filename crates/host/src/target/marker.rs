@@ -1,9 +1,11 @@
-//! [`Marker`]: by which lowtide recognises a file that it made.
+//! [`Marker`]: identifies the files that lowtide made.
 //!
 //! The marker is the extended attribute `user.lowtide` or, if the filesystem does not support attributes, a sidecar
-//! `NAME.lowtide` in the same directory. It contains `lowtide 1 inode=N size=BYTES state=filling|full`, followed by
-//! ` kept` if the file is kept for later runs. The inode number ties the marker to the file: a copy, or another file
-//! moved to the name, is not recognised. A user who overwrites a marked file in place gives the new content to lowtide.
+//! `NAME.lowtide` in the same directory. It contains `lowtide 1 inode=N size=BYTES state=filling|full`, and the word
+//! `kept` at the end if the file is kept for later runs.
+//!
+//! The inode number ties the marker to the file: a copy, or another file that was moved to the name, is not
+//! recognised. If a user overwrites a marked file in place, lowtide treats the new contents as its own.
 
 use crate::error::{HostError, Operation};
 use lowtide_core::Bytes;
@@ -24,12 +26,13 @@ pub(super) struct Marker {
     pub(super) size: Bytes,
     /// Whether every byte was written.
     pub(super) full: bool,
-    /// Whether the file is kept. A file that is not kept was left by a run that could not remove it.
+    /// Whether the file is kept. Without this flag, a file outside a run is left over from a run that could not
+    /// remove it.
     pub(super) kept: bool,
 }
 
 impl Marker {
-    /// The marker of `file` at `path`; `None` if the file has none, or that of another file.
+    /// Reads the marker of `file` at `path`; `None` if the file has none, or has the marker of another file.
     pub(super) fn read(file: &File, path: &Path) -> Result<Option<Marker>, HostError> {
         let mut text = [0; 256];
         let found = match rustix::fs::fgetxattr(file, ATTRIBUTE, &mut text[..]) {

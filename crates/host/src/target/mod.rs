@@ -8,9 +8,9 @@
 //!             fallocate, fill, sync        └──remove() or drop: removes the files, except those to be kept
 //! ```
 //!
-//! Safety invariant: lowtide writes to a file only if it created that file itself, in this run (`O_EXCL`) or
-//! in an earlier one (the file carries a marker with its own inode number; see [`marker`]), and removes only
-//! such files. Block devices are rejected here; see [`crate::block`].
+//! Safety invariant: lowtide writes to and removes only files that it created itself, in this run (`O_EXCL`) or in an
+//! earlier one (the file has a marker with its own inode number; see [`marker`]). Block devices are rejected here;
+//! they are in [`crate::block`].
 
 mod file;
 mod marker;

@@ -1,4 +1,4 @@
-//! [`Target`]: prepared test files, which are removed when it is dropped; [`examine`]: the work that preparing needs.
+//! [`Target`]: prepared test files, removed when it is dropped. [`examine`]: the work that preparing them needs.
 //!
 //! The steps on a single file are in [`super::file`] and [`crate::data`].
 
@@ -15,9 +15,9 @@ use std::sync::atomic::AtomicBool;
 pub struct Outlook {
     /// Bytes to write.
     pub to_write: Bytes,
-    /// Files to make.
+    /// Number of files to create.
     pub to_make: u32,
-    /// Existing files that lowtide made, of the right size and full.
+    /// Number of existing files that are reused: made by lowtide, full, and of the right size.
     pub reused: u32,
 }
 
@@ -26,9 +26,9 @@ pub struct Outlook {
 pub struct Preparation<'a> {
     /// The target.
     pub spec: &'a TargetSpec,
-    /// Its files.
+    /// The number and size of its files.
     pub layout: Layout,
-    /// The order in which they are filled.
+    /// The order in which each file is filled.
     pub order: Order,
     /// The seed of the written data.
     pub seed: Seed,
@@ -55,10 +55,10 @@ pub fn examine(spec: &TargetSpec, layout: Layout) -> Result<Outlook, HostError> 
     look(spec, layout).map(|(_, _, outlook)| outlook)
 }
 
-/// The paths of a layout, the existing files there, and the work that is left.
+/// The paths of a layout, the existing files among them, and the remaining work.
 type Examined = (Vec<PathBuf>, Vec<Option<TestFile>>, Outlook);
 
-/// The paths of the layout, the existing files there, and the work that is left.
+/// Examines the paths of a layout.
 fn look(spec: &TargetSpec, layout: Layout) -> Result<Examined, HostError> {
     let size = layout.size_each();
     let directory = match spec {
@@ -92,8 +92,8 @@ fn look(spec: &TargetSpec, layout: Layout) -> Result<Examined, HostError> {
     Ok((paths, found, outlook))
 }
 
-/// Removes the files of a target that a killed run left: those that lowtide made and that are not kept, with any
-/// number. Files that are in use or cannot be examined stay, and so do all other files.
+/// Removes the files that a killed run left at a target: files that lowtide made and that are not kept, whatever
+/// number is in their names. All other files stay, and so do files that are in use or cannot be examined.
 ///
 /// # Errors
 /// [`HostError::Io`] if the directory cannot be listed, or for the first file that cannot be removed.
@@ -125,21 +125,22 @@ pub fn remove_left_over(spec: &TargetSpec) -> Result<(), HostError> {
 }
 
 impl Target {
-    /// Makes missing files, reserves their space and writes every byte of them. Existing files that are full and of the
-    /// right size are reused. Calls `progress` after each write.
+    /// Creates missing files, reserves their space and writes every byte of them. Reuses existing files that are full
+    /// and of the right size. Calls `progress` after each write.
     ///
     /// All checks precede the first write, so a rejected target is unchanged. If a later step fails, the files
     /// prepared so far are removed, except those that are kept.
     ///
     /// # Errors
     /// [`HostError::NotOurs`], [`HostError::InUse`], [`HostError::BlockDevice`], [`HostError::WrongKind`] or
-    /// [`HostError::NoSpace`] if the target is rejected; [`HostError::Invalid`] if a `file:` target should be several
-    /// files; [`HostError::Interrupted`] once the interrupt flag is set; [`HostError::Io`] if a system call fails.
+    /// [`HostError::NoSpace`] if the target is rejected; [`HostError::Invalid`] if the layout has several files and
+    /// the target is one file; [`HostError::Interrupted`] once the interrupt flag is set; [`HostError::Io`] if a
+    /// system call fails.
     pub fn prepare(how: &Preparation<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Target, HostError> {
         let (paths, found, outlook) = look(how.spec, how.layout)?;
         let size = how.layout.size_each();
         let data = TestData::new(paths.clone(), size)?;
-        // From here on a failure drops the target, which removes the files.
+        // From here on, a failure drops the target, which removes the files.
         let mut target = Target { data, files: Vec::new(), outlook };
         let mut done = Bytes::ZERO;
         for (number, (path, found)) in paths.iter().zip(found).enumerate() {
@@ -162,7 +163,7 @@ impl Target {
         Ok(target)
     }
 
-    /// An existing file of any origin, for workloads that only read. It is neither written nor removed. Its
+    /// An existing file of any origin, for workloads that only read. The file is neither written nor removed. Its
     /// size is rounded down to whole blocks.
     ///
     /// # Errors

@@ -1,5 +1,4 @@
-//! [`TargetSpec`]: a target as written (`file:PATH`, `dir:PATH`), and [`Layout`]: the number and size of its
-//! files.
+//! [`TargetSpec`]: a target in its text form (`file:PATH`, `dir:PATH`). [`Layout`]: the number and size of its files.
 
 use crate::error::HostError;
 use crate::pattern;
@@ -8,10 +7,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A target as written.
+/// A target in its text form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetSpec {
-    /// `file:PATH`: one file, made if it does not exist.
+    /// `file:PATH`: one file, created if it does not exist.
     File(PathBuf),
     /// `dir:PATH`: files `lowtide-0000.dat` and so on in an existing directory.
     Directory(PathBuf),
@@ -25,7 +24,7 @@ impl TargetSpec {
         }
     }
 
-    /// The files of a layout, in order.
+    /// The paths of the files of a layout, in order.
     ///
     /// # Errors
     /// [`HostError::Invalid`] if the layout has several files and the target is one file.

@@ -1,4 +1,4 @@
-//! A loop device over a file: a real block device for tests.
+//! A loop device over a file, as a real block device for tests.
 #![allow(dead_code, clippy::print_stdout)]
 
 use std::fs::{File, OpenOptions};
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One loop device at a time: a program that a test starts has, for a moment, everything open that the tests beside it
-/// have.
+/// Allows one loop device at a time: a program that one test starts briefly inherits the open files of concurrent
+/// tests.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// A loop device; it and its file go when this is dropped.
+/// A loop device over a file. Both are removed when this is dropped.
 pub struct Loop {
     pub node: PathBuf,
     pub file: PathBuf,
@@ -20,7 +20,7 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// A loop device of so many MiB; `None`, with a message, where there are none.
+    /// A loop device of `mib` MiB; `None`, with a message, if loop devices are not available.
     pub fn new(mib: u64, options: &[&str]) -> Option<Loop> {
         let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = tempfile::tempdir().expect("a directory");
@@ -30,7 +30,7 @@ impl Loop {
         Some(Loop { node, file, _directory: directory, _one: one })
     }
 
-    /// Attaches another file of the same size to the same node.
+    /// Attaches the same node to another file of the same size.
     pub fn swap_file(&mut self, mib: u64) {
         run("losetup", &["--detach", self.node.to_str().expect("plain")]);
         let file = self.file.with_file_name("other.img");
@@ -38,19 +38,19 @@ impl Loop {
         run("losetup", &[self.node.to_str().expect("plain"), file.to_str().expect("plain")]);
     }
 
-    /// Writes bytes into the file below.
+    /// Writes bytes to the backing file.
     pub fn put(&self, offset: u64, bytes: &[u8]) {
         let file = OpenOptions::new().write(true).open(&self.file).expect("opened");
         file.write_all_at(bytes, offset).expect("written");
     }
 
-    /// A checksum of the whole file.
+    /// Checksum of the backing file.
     pub fn checksum(&self) -> String {
         run("sync", &[self.file.to_str().expect("plain")]);
         run("cksum", &[self.file.to_str().expect("plain")])
     }
 
-    /// The serial to be typed.
+    /// The serial that a user would type.
     pub fn serial(&self) -> String {
         self.file.to_str().expect("plain").to_owned()
     }
@@ -62,13 +62,14 @@ impl Drop for Loop {
     }
 }
 
-/// Says that something was not tested; where `LOWTIDE_REQUIRE_REAL` is set, that is a failure.
+/// Reports a skipped test. Fails if `LOWTIDE_REQUIRE_REAL` is set.
 pub fn skipped(why: &str) {
     assert!(std::env::var_os("LOWTIDE_REQUIRE_REAL").is_none(), "LOWTIDE_REQUIRE_REAL is set, but {why}");
     println!("skipped: {why}");
 }
 
-/// A loop device over a file, which is to be detached; `None`, with a message, where there are none.
+/// Attaches a loop device to a file. The caller detaches it. `None`, with a message, if loop devices are not
+/// available.
 pub fn attach(file: &Path, options: &[&str]) -> Option<PathBuf> {
     let output = Command::new("losetup").args(options).args(["--find", "--show"]).arg(file).output();
     match output {
@@ -82,7 +83,7 @@ pub fn attach(file: &Path, options: &[&str]) -> Option<PathBuf> {
     }
 }
 
-/// Runs a program that must succeed; what it printed.
+/// Runs a program that must succeed, and returns its output.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));

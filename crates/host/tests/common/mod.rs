@@ -1,4 +1,4 @@
-//! What the integration tests share: files to run on, loads, and running one on each engine.
+//! Helpers that the integration tests share: target files, loads, and a run on each engine.
 #![allow(dead_code, clippy::print_stdout)]
 
 pub mod loopback;
@@ -17,11 +17,11 @@ use std::sync::atomic::AtomicBool;
 /// The seed of every test; a failure prints it.
 pub const SEED: Seed = Seed::new(20_261_121);
 
-/// Never set.
+/// An interrupt flag that is never set.
 pub static GOES_ON: AtomicBool = AtomicBool::new(false);
 
-/// Runs the same test body on both engines. Where io_uring is refused (some containers), says so and tests the
-/// other one.
+/// Runs `body` on both engines. If io_uring is refused (as in some containers), prints a message and tests only the
+/// other engine.
 pub fn each_engine(body: impl Fn(EngineChoice)) {
     println!("seed {SEED:?}");
     for engine in [EngineChoice::Uring, EngineChoice::Sync] {
@@ -34,12 +34,13 @@ pub fn each_engine(body: impl Fn(EngineChoice)) {
     }
 }
 
-/// A directory in memory, where no busy disk holds up what is tested; an ordinary one where the system has none.
+/// A directory in memory, so that a busy disk does not delay the test. An ordinary directory if `/dev/shm` is
+/// missing.
 pub fn in_memory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
 }
 
-/// `files` files of `size_each` made and filled in `directory`.
+/// A target of `files` filled files of `size_each` in `directory`.
 pub fn target(directory: &Path, files: u32, size_each: Bytes) -> Target {
     let spec = TargetSpec::Directory(directory.to_owned());
     let layout = Layout::split(size_each * u64::from(files), files, Bytes::kib(4)).expect("a valid layout");
@@ -72,7 +73,7 @@ pub fn load<'a>(data: &'a TestData, workload: &'a Workload, engine: EngineChoice
     }
 }
 
-/// Runs to the end and gives all intervals.
+/// Runs a load to its end and returns all intervals.
 pub fn run_all(load: &Load<'_>) -> (Result<Summary, HostError>, Vec<Interval>) {
     let mut intervals = Vec::new();
     let result = run(load, &mut |interval| {
@@ -82,8 +83,8 @@ pub fn run_all(load: &Load<'_>) -> (Result<Summary, HostError>, Vec<Interval>) {
     (result, intervals)
 }
 
-/// A tmpfs of `size` (mount(8) syntax) that is unmounted when dropped; `None`, with a message, where mounting is
-/// not permitted.
+/// A tmpfs of `size` (in the syntax of mount(8)), unmounted when dropped. `None`, with a message, if mounting is not
+/// permitted.
 pub struct SmallFilesystem {
     directory: tempfile::TempDir,
 }

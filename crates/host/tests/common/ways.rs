@@ -1,7 +1,7 @@
-//! Ways to use a block device, each begun and ended by itself: the uses that an interlock has to see.
+//! Ways to use a block device, which an interlock must detect. Each way is started and ended separately.
 //!
-//! All are real: loop devices, mounts, namespaces, programs. A way that this machine does not have is reported as skipped.
-//! The programs are Python scripts of a line or two, because a way is a system call that most programs make in passing.
+//! All uses are real: loop devices, mounts, namespaces, programs. A way that this machine does not support is
+//! reported as skipped. The programs are short Python scripts, because each way is a single system call.
 #![allow(dead_code, clippy::print_stdout)]
 
 #[path = "ways/scripts.rs"]
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 /// A way to use a device.
 pub struct Way {
-    /// The use, in words: `a program has it open for reading`.
+    /// Description of the use: `a program has it open for reading`.
     pub name: &'static str,
-    /// MiB of the device.
+    /// Size of the device in MiB.
     mib: u64,
     begin: fn(&Bench<'_>, &mut Use) -> Result<(), String>,
 }
@@ -30,16 +30,16 @@ pub struct Bench<'a> {
     folder: &'a Path,
 }
 
-/// A way that was begun. Dropping it undoes what was made, the newest first.
+/// A use in progress. Dropping it undoes its steps, latest first.
 #[derive(Default)]
 pub struct Use {
-    /// What must be refused, if that is not the device itself.
+    /// The device that must be refused, if it is not the bench's own.
     target: Option<PathBuf>,
     undo: Vec<Undo>,
 }
 
 enum Undo {
-    /// A program, and its standard input.
+    /// A program and its standard input.
     Program(Child, Option<ChildStdin>),
     Command(Vec<String>),
 }
@@ -49,7 +49,7 @@ impl Drop for Use {
         while let Some(undo) = self.undo.pop() {
             match undo {
                 Undo::Program(mut child, input) => {
-                    // It ends by itself, with its children.
+                    // Closing its input ends the program and its children.
                     drop(input);
                     let begin = Instant::now();
                     while begin.elapsed() < Duration::from_secs(5) && matches!(child.try_wait(), Ok(None)) {
@@ -66,8 +66,8 @@ impl Drop for Use {
     }
 }
 
-/// Begins each way in turn and has it checked: `check` gets the way, what must be refused, and the device
-/// below it all. Returns how many ways there were.
+/// Starts each way in turn and calls `check` with the way, the device that must be refused, and the bench's device.
+/// Returns the number of ways that were checked.
 pub fn each(mut check: impl FnMut(&Way, &Path, &Loop)) -> usize {
     let mut checked = 0;
     let only = std::env::var("LOWTIDE_WAY").unwrap_or_default();
@@ -91,14 +91,15 @@ pub fn all() -> impl Iterator<Item = &'static Way> {
     WAYS.iter().chain(hidden::WAYS)
 }
 
-/// Makes an erofs on the device and mounts its file at `at` without a loop device; false where that cannot be.
+/// Makes an erofs on the device and mounts its file at `at` without a loop device. Returns false if that is not
+/// possible.
 pub fn mount_file(disk: &Loop, at: &Path) -> bool {
     let arguments = [&disk.node, Path::new("/"), &disk.file, at];
     let mounted = Use::default().python(&[], EROFS, &arguments);
     mounted.inspect_err(|why| skipped(why)).is_ok()
 }
 
-/// A checksum of the whole device.
+/// Checksum of the device.
 pub fn checksum(disk: &Loop) -> String {
     run("cksum", &[text(&disk.node)])
 }
@@ -108,7 +109,7 @@ fn text(path: &Path) -> &str {
 }
 
 impl Use {
-    /// Runs a command that another one undoes; the error, if it fails.
+    /// Runs a command, to be undone by `undone_by`. Returns its output.
     fn command(&mut self, command: &[&str], undone_by: &[&str]) -> Result<String, String> {
         let output =
             Command::new(command[0]).args(&command[1..]).output().map_err(|error| error.to_string())?;
@@ -121,7 +122,7 @@ impl Use {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    /// Starts a program, and waits until it prints `ready`; its process.
+    /// Starts a program, waits until it prints `ready`, and returns its process number.
     fn program(&mut self, words: &[&str]) -> Result<u32, String> {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -139,7 +140,7 @@ impl Use {
         Err(error.lines().last().unwrap_or("it ended").to_owned())
     }
 
-    /// Starts a Python script, as a child of another program if one is named.
+    /// Starts a Python script, as a child of the command `below` unless that is empty.
     fn python(&mut self, below: &[&str], script: &str, arguments: &[&Path]) -> Result<u32, String> {
         let script = format!("{PRELUDE}{script}\nwait()\n");
         let mut words = below.to_vec();
@@ -148,7 +149,7 @@ impl Use {
         self.program(&words)
     }
 
-    /// Makes another loop device; its node.
+    /// Attaches another loop device to a file, and returns its node.
     fn over(&mut self, file: &Path, options: &[&str]) -> Result<PathBuf, String> {
         let mut words = vec!["losetup"];
         words.extend(options);
@@ -158,7 +159,7 @@ impl Use {
         Ok(PathBuf::from(node))
     }
 
-    /// Mounts a device; the mount point.
+    /// Mounts a device, and returns the mount point.
     fn mount(&mut self, bench: &Bench<'_>, node: &Path, options: &str) -> Result<PathBuf, String> {
         let at = bench.folder.join(format!("mnt{}", self.undo.len()));
         fs::create_dir(&at).expect("made");
@@ -177,23 +178,23 @@ impl Bench<'_> {
         &self.disk.file
     }
 
-    /// Makes an ext4 on the device that writes nothing by itself.
+    /// Makes an ext4 that does not write in the background.
     fn ext4(&self) {
         let lazy = "lazy_itable_init=0,lazy_journal_init=0";
         run("mkfs.ext4", &["-q", "-F", "-E", lazy, text(self.node())]);
         run("sync", &[text(self.node())]);
     }
 
-    /// Makes another device, of a file of its own.
+    /// Makes another loop device over a new file.
     fn other(&self, mib: u64, begun: &mut Use) -> Result<PathBuf, String> {
         let file = self.folder.join("other.img");
         fs::File::create(&file).and_then(|file| file.set_len(mib << 20)).expect("a sparse file");
         begun.over(&file, &[])
     }
 
-    /// Partitions the device; the node of its only partition.
+    /// Partitions the device, and returns the node of its only partition.
     fn partition(&self, begun: &mut Use) -> Result<PathBuf, String> {
-        // A master boot record with one Linux partition, of 8 MiB, at 1 MiB.
+        // A master boot record with one Linux partition of 8 MiB, at 1 MiB.
         let mut record = [0u8; 512];
         record[450] = 0x83;
         record[454..458].copy_from_slice(&2048u32.to_le_bytes());
@@ -208,7 +209,7 @@ impl Bench<'_> {
     }
 }
 
-/// A program that holds the device.
+/// A way in which a program holds the device.
 macro_rules! device {
     ($name:literal, $script:expr) => {
         device!($name, &[], $script)
@@ -224,7 +225,7 @@ macro_rules! device {
     };
 }
 
-/// A program that holds the file of the device.
+/// A way in which a program holds the device's file.
 macro_rules! file {
     ($name:literal, $script:expr) => {
         Way {
@@ -246,7 +247,7 @@ macro_rules! way {
     };
 }
 
-/// Makes the device under test a loop device over the device.
+/// A way in which the device under test is a loop device over the bench's device.
 macro_rules! above {
     ($name:literal, $begin:expr) => {
         Way {
@@ -262,11 +263,11 @@ macro_rules! above {
     };
 }
 
-// Below the macros, which it uses.
+// Declared below the macros, because it uses them.
 #[path = "ways/hidden.rs"]
 mod hidden;
 
-/// Ways that the device, its file or their names show.
+/// Ways that are visible in a path of the device or of its file.
 const WAYS: &[Way] = &[
     // Mounted.
     way!("it is mounted", |bench, begun| {
@@ -458,7 +459,7 @@ libc.syscall(60, 0)"
         let above = begun.over(bench.node(), &[])?;
         begun.over(&above, &[]).map(drop)
     }),
-    // The same file.
+    // The same file in another loop device or program.
     way!("another loop device has the same file", |bench, begun| begun.over(bench.file(), &[]).map(drop)),
     way!("another loop device has the same file, read-only", |bench, begun| {
         begun.over(bench.file(), &["--read-only"]).map(drop)
@@ -535,7 +536,7 @@ libc.syscall(60, 0)"
     }),
     way!("its file is served by nbdkit to a client", |bench, begun| {
         let socket = bench.folder.join("socket");
-        // It opens the file for a client, which is another server here.
+        // nbdkit opens the file only for a client, so qemu-nbd connects to it.
         let script = "wait_for() { while ! [ -S $1 ]; do sleep 0.05; kill -0 $2 || exit 1; done; }
             nbdkit -f -U $1 file $0 & n=$!; wait_for $1 $n
             qemu-nbd -f raw -t -k $1.client nbd:unix:$1 & q=$!; wait_for $1.client $q

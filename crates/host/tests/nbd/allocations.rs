@@ -1,4 +1,5 @@
-//! Counts the bytes that one thread holds, to show that memory is bounded. Holds `unsafe`: it is an allocator.
+//! An allocator that counts the bytes held by one thread, to show that memory is bounded. `unsafe` because it is an
+//! allocator.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -14,7 +15,7 @@ thread_local! {
     static MOST: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The most bytes that `body` held at once beyond what was there before it, on this thread.
+/// The maximum number of bytes that `body` held at once on this thread, beyond those held before.
 pub fn most_held(body: impl FnOnce()) -> isize {
     let before = HELD.get();
     MOST.set(before);
@@ -23,22 +24,22 @@ pub fn most_held(body: impl FnOnce()) -> isize {
 }
 
 fn count(bytes: isize) {
-    // Threads that end have no counters any more.
+    // A thread that is ending no longer has counters.
     let _ = HELD.try_with(|held| held.set(held.get() + bytes));
     let _ = HELD.try_with(|held| MOST.try_with(|most| most.set(most.get().max(held.get()))));
 }
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: each call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller guarantees the same conditions.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-layout.size().cast_signed());
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller guarantees the same conditions.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

@@ -1,4 +1,4 @@
-//! A client of the tests: says options, reads replies, and knows nothing else.
+//! A minimal client for the tests: sends options and reads replies.
 
 use lowtide_host::nbd::wire::{self, info, option, reply};
 use lowtide_host::nbd::{Agreed, Ended, Export, Settings, Transport, negotiate};
@@ -7,10 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Both flags of a client.
+/// The client flags "fixed newstyle" and "no zeroes".
 pub const FIXED_NO_ZEROES: u32 = 3;
 
-/// What the exports of the tests are.
+/// The exports of the tests.
 pub fn exports() -> Vec<Export> {
     let disk = |name: &str, minimum_block| Export {
         name: name.to_owned(),
@@ -24,14 +24,14 @@ pub fn exports() -> Vec<Export> {
     vec![disk("first", 512), disk("second", 512), disk("coarse", 4096)]
 }
 
-/// A negotiation that runs on its own thread, and where it leads.
+/// A negotiation on a thread of its own, with its result.
 pub struct Server(JoinHandle<Result<(Transport, Agreed), Ended>>);
 
 impl Server {
-    /// Begins to negotiate with the client at the other end of the stream that is returned.
+    /// Starts to negotiate with a client. Returns the client's end of the connection.
     pub fn start(settings: Settings) -> (UnixStream, Server) {
         let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
-        // A server that says too little fails a test rather than stopping it.
+        // If the server says too little, the test fails instead of hanging.
         ours.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
         let transport = Transport::socket(theirs.into(), "test").expect("a socket");
         (ours, Server(std::thread::spawn(move || negotiate(transport, &exports(), &settings))))
@@ -50,16 +50,16 @@ impl Server {
     }
 }
 
-/// A reply to an option: its kind, and its data.
+/// A reply to an option: its kind and its data.
 pub type Reply = (u32, Vec<u8>);
 
-/// The client.
+/// The client end of a session.
 pub struct Client<S> {
     pub stream: S,
 }
 
 impl<S: Read + Write> Client<S> {
-    /// Reads the greeting, and answers with `flags`.
+    /// Reads the greeting and answers with `flags`.
     pub fn greet(mut stream: S, flags: u32) -> Client<S> {
         let mut greeting = [0; 18];
         stream.read_exact(&mut greeting).expect("a greeting");
@@ -72,7 +72,7 @@ impl<S: Read + Write> Client<S> {
         self.stream.write_all(&message(option, data)).expect("sent");
     }
 
-    /// All replies to one option, up to the final one.
+    /// Sends an option and returns all replies, including the final one.
     pub fn ask(&mut self, option: u32, data: &[u8]) -> Vec<Reply> {
         self.send(option, data);
         let mut replies = Vec::new();
@@ -86,7 +86,7 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
-    /// The kinds of the replies to an option.
+    /// Sends an option and returns the kinds of the replies.
     pub fn kinds(&mut self, option: u32, data: &[u8]) -> Vec<u32> {
         self.ask(option, data).into_iter().map(|(kind, _)| kind).collect()
     }
@@ -109,33 +109,33 @@ impl<S: Read + Write> Client<S> {
         bytes
     }
 
-    /// Everything until the server closes the connection.
+    /// Reads until the server closes the connection.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
-        // A connection that is reset has ended too.
+        // A reset also ends the connection.
         let _ = self.stream.read_to_end(&mut rest);
         rest
     }
 }
 
-/// A session that has begun, with its server.
+/// Starts a session, and returns it with its server.
 pub fn session(settings: Settings) -> (Client<UnixStream>, Server) {
     let (stream, server) = Server::start(settings);
     (Client::greet(stream, FIXED_NO_ZEROES), server)
 }
 
-/// An option with its data.
+/// Encodes an option with its data.
 pub fn message(option: u32, data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).expect("short");
     [&wire::OPTION_MAGIC.to_be_bytes()[..], &option.to_be_bytes(), &length.to_be_bytes(), data].concat()
 }
 
-/// A string after its length.
+/// Encodes a string with its length in front.
 pub fn string(text: &[u8]) -> Vec<u8> {
     [&u32::try_from(text.len()).expect("short").to_be_bytes()[..], text].concat()
 }
 
-/// The data of INFO and GO.
+/// Encodes the data of INFO and GO.
 pub fn choice(name: &str, requests: &[u16]) -> Vec<u8> {
     let mut data = string(name.as_bytes());
     data.extend(u16::try_from(requests.len()).expect("few").to_be_bytes());
@@ -143,7 +143,7 @@ pub fn choice(name: &str, requests: &[u16]) -> Vec<u8> {
     data
 }
 
-/// The data of options on metadata contexts.
+/// Encodes the data of the metadata-context options.
 pub fn queries(export: &str, queries: &[&str]) -> Vec<u8> {
     let mut data = string(export.as_bytes());
     data.extend(u32::try_from(queries.len()).expect("few").to_be_bytes());
@@ -151,12 +151,12 @@ pub fn queries(export: &str, queries: &[&str]) -> Vec<u8> {
     data
 }
 
-/// Asks for structured replies.
+/// Negotiates structured replies.
 pub fn structured<S: Read + Write>(client: &mut Client<S>) {
     assert_eq!(client.kinds(option::STRUCTURED_REPLY, &[]), [reply::ACK]);
 }
 
-/// What INFO says of the size and the flags of `first`.
+/// The reply to INFO with size and flags of the export `first`.
 pub fn export_info(flags: u16) -> Vec<u8> {
     [&info::EXPORT.to_be_bytes()[..], &(1_u64 << 30).to_be_bytes(), &flags.to_be_bytes()].concat()
 }

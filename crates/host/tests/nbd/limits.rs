@@ -1,4 +1,4 @@
-//! What a client may cost: time, options, bytes.
+//! Limits on the time, options and bytes that one client may use.
 
 use crate::client::*;
 use lowtide_host::Event;
@@ -7,7 +7,7 @@ use lowtide_host::nbd::{Ended, Settings};
 use std::io::Write;
 use std::time::Duration;
 
-/// Long enough for a byte or two, short enough to wait for.
+/// Long enough for a few bytes, short enough for a test to wait.
 const MOMENT: Duration = Duration::from_millis(200);
 
 #[test]
@@ -27,10 +27,11 @@ fn a_client_that_dribbles_is_dropped() {
     let settings = Settings { all_options: MOMENT, ..Settings::default() };
     let (mut client, server) = session(settings);
     client.kinds(option::LIST, &[]);
-    // Whole options and single bytes, each well within the time that all of them have together.
+    // Sends an endless sequence of options byte by byte. Each option takes far less time than the limit for all of
+    // them.
     let endless = message(99, &[]).into_iter().cycle();
     for byte in endless {
-        // The server is gone once this fails.
+        // Fails once the server has closed the connection.
         if client.stream.write_all(&[byte]).is_err() {
             break;
         }
@@ -43,12 +44,12 @@ fn a_client_that_dribbles_is_dropped() {
 fn a_client_that_does_not_read_is_dropped() {
     let settings = Settings { all_options: MOMENT, ..Settings::default() };
     let (stream, server) = Server::start(settings);
-    // The replies to so many do not fit into the socket; far fewer options than are too many would.
+    // The replies to 250 options do not fit into the socket buffer, but 250 options are within the limit.
     rustix::net::sockopt::set_socket_send_buffer_size(&stream, 1 << 20).expect("a size");
     let mut client = Client::greet(stream, FIXED_NO_ZEROES);
     let asked = message(option::GO, &choice(&"z".repeat(4000), &[]));
     let whole: Vec<u8> = asked.iter().copied().cycle().take(asked.len() * 250).collect();
-    // Fails where the server left before it read all.
+    // Fails if the server closes the connection before it has read everything.
     let _ = client.stream.write_all(&whole);
     let ended = server.ended();
     assert!(matches!(ended, Ended::TimedOut(_)), "{ended}");

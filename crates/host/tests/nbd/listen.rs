@@ -1,4 +1,4 @@
-//! Listening: what stands in the way of a unix socket, ports, the number of clients, and ending.
+//! Listening: obstacles to a unix socket, ports, the limit on clients, and shutdown.
 
 use crate::client::*;
 use lowtide_host::HostError;
@@ -23,13 +23,13 @@ fn refused(path: &Path) -> String {
     error.to_string()
 }
 
-/// What a listener hands on, as it does so.
+/// An event of a listener, in the order of arrival.
 enum Event {
     Client(Transport, Agreed),
     Ended(String, Ended),
 }
 
-/// Runs `body` beside a listener with two places, then stops it.
+/// Runs `body` concurrently with a listener for two clients, then stops the listener.
 fn beside(listener: &Listener, body: impl FnOnce(&Receiver<Event>)) {
     let stop = lowtide_host::Event::new().expect("an eventfd");
     let settings = Settings { stop: Some(stop.clone()), ..Settings::default() };
@@ -44,7 +44,7 @@ fn beside(listener: &Listener, body: impl FnOnce(&Receiver<Event>)) {
                 |peer, ended| sender.send(Event::Ended(peer.to_owned(), ended)).expect("heard"),
             )
         });
-        // The listener ends even where the body fails.
+        // Stops the listener even if the body panics.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&events)));
         stop.set();
         running.join().expect("no panic").expect("stopped");
@@ -97,7 +97,7 @@ fn what_is_in_the_way_of_a_unix_socket_is_told() {
     let mut listener = Listener::new(1);
     listener.unix(&path).expect("the old socket is replaced");
 
-    // Somebody else's file in its place stays.
+    // A file of another program at the socket's path is not removed.
     std::fs::remove_file(&path).expect("removed");
     std::fs::write(&path, "mine").expect("a file");
     drop(listener);
@@ -152,21 +152,21 @@ fn one_client_too_many_is_told_so_until_another_leaves() {
         assert!(text.contains("the maximum of 2 clients is connected"), "{text}");
         assert!(third.rest().is_empty());
         assert!(matches!(next(events), Event::Ended(peer, Ended::Full(2)) if peer == "client 3"));
-        // An option that has no reply ends it.
+        // EXPORT_NAME has no error reply, so the server closes the connection.
         let mut fourth = greet();
         fourth.send(option::EXPORT_NAME, b"");
         assert!(fourth.rest().is_empty());
         assert!(matches!(next(events), Event::Ended(_, Ended::Full(2))));
-        // The place is free when the server is done with a client, not when the client says so.
+        // A slot becomes free when the server has finished with a client, not when the client disconnects.
         drop(first);
         let fifth = enter();
         drop((second, fifth));
     });
 }
 
-/// Symptom: a server was shut for a minute by as many clients as it takes that connect and say nothing. Cause: they
-/// held the places of clients. Fix: those that have not chosen an export have room of their own, and where it is
-/// full, the one goes that has said nothing for the longest.
+/// Symptom: as many silent connections as there were client slots blocked a server for a minute. Cause: connections
+/// held a slot while they negotiated. Fix: negotiations have slots of their own; if these are full, the connection
+/// that has been silent for the longest is closed.
 #[test]
 fn clients_that_say_nothing_keep_nobody_out() {
     let folder = folder();
@@ -175,12 +175,12 @@ fn clients_that_say_nothing_keep_nobody_out() {
     listener.unix(&path).expect("a socket");
     beside(&listener, |events| {
         let connect = || UnixStream::connect(&path).expect("it listens");
-        // One that came first and speaks, and many that do not.
+        // One client came first and speaks; many others are silent.
         let mut speaks = Client::greet(connect(), FIXED_NO_ZEROES);
         let mut mute = Vec::new();
         for number in 0..NEGOTIATING + 8 {
             mute.push(connect());
-            // It was let in: the server speaks first.
+            // The server speaks first, so a greeting means that the client was accepted.
             let stream = mute.last_mut().expect("there is one");
             stream.read_exact(&mut [0; 18]).expect("a greeting");
             assert_eq!(speaks.kinds(option::LIST, &[]).len(), 4, "after {number} that say nothing");

@@ -1,8 +1,8 @@
-//! The negotiation of NBD, byte by byte: options, metadata contexts, limits, TLS, listening, and random sessions; and
-//! what the server does with requests: memory, pieces, parts of blocks.
+//! Byte-level tests of NBD. Negotiation: options, metadata contexts, limits, TLS, listening, and random sessions.
+//! Transmission: memory, split requests, and unaligned requests.
 //!
-//! The client here is written from the text of the protocol and shares only its numbers with the server. Not here: real
-//! clients, which `crates/cli/tests/nbd` runs.
+//! The client is written from the text of the protocol, and shares only numeric constants with the server. Real
+//! clients are tested in `crates/cli/tests/nbd`.
 
 mod allocations;
 mod client;

@@ -1,5 +1,5 @@
-//! The memory of all clients: how much they hold together, who waits, requests that do not fit, and parts of
-//! blocks.
+//! The memory that all clients share: its limit, waiting clients, requests larger than the budget, and unaligned
+//! requests.
 
 use lowtide_core::rng::below;
 use lowtide_core::{Bytes, Op, Request, Seed};
@@ -18,13 +18,12 @@ const SIZE: u64 = 64 << 20;
 const LARGEST: u32 = 32 << 20;
 const MIB: u32 = 1 << 20;
 
-/// The byte at each offset, so that a read can be checked without a write.
+/// The pattern byte at an offset, so that a read can be checked without a write before it.
 fn byte_at(offset: u64) -> u8 {
     (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8 | 1
 }
 
-/// A drive that answers at once. If `patterned`, bytes that nobody wrote are [`byte_at`]; reads that reach
-/// byte `bad` fail.
+/// A drive that answers at once. If `patterned`, unwritten bytes are [`byte_at`]. Reads that include byte `bad` fail.
 struct Plain {
     export: Export,
     contents: Option<Contents>,
@@ -111,7 +110,7 @@ impl Running {
     fn wait_for(&self, what: &str, so: impl Fn(Usage) -> bool) -> Usage {
         let begin = Instant::now();
         loop {
-            // After one turn of the loop the numbers are current.
+            // The numbers are current after one iteration of the server loop.
             self.handle.call(|_, _| ()).expect("it runs");
             let usage = self.handle.usage();
             if so(usage) {
@@ -128,7 +127,7 @@ impl Running {
     }
 }
 
-/// So little that only the bytes that each client has for itself are left.
+/// The smallest accepted budget: only the bytes reserved for each client remain.
 fn scarce() -> Buffers {
     Buffers::new(Some(Bytes::mib(64)), 128).expect("the least")
 }
@@ -137,8 +136,8 @@ fn header(kind: u16, flags: u16, offset: u64, length: u32) -> [u8; 28] {
     Header { flags, kind, cookie: 7, offset, length }.bytes()
 }
 
-/// Symptom: 60 clients that sent reads and took no replies made the server hold 4.8 GB. Cause: each client
-/// had a limit of its own, and there was none for all. Fix: one budget.
+/// Symptom: 60 clients that sent reads and took no replies made the server hold 4.8 GB. Cause: each client had a
+/// limit of its own, but there was no common limit. Fix: one budget for all clients.
 #[test]
 fn clients_that_take_nothing_hold_no_more_than_the_budget_and_others_are_served() {
     let server = Running::new(Buffers::default(), false, None);
@@ -160,12 +159,12 @@ fn clients_that_take_nothing_hold_no_more_than_the_budget_and_others_are_served(
     }
     spans.sort_unstable();
     println!("4 KiB reads beside them: p50 {:?}, p99 {:?}", spans[1000], spans[1980]);
-    // The largest requests succeed, too.
+    // Requests of the maximum length succeed too.
     let mut data = vec![0; LARGEST as usize];
     assert_eq!(other.ask(command::READ, 0, 0, LARGEST, &mut data).expect("an answer"), 0);
     assert!((0..).zip(&data).all(|(offset, byte)| *byte == byte_at(offset)));
     assert_eq!(other.ask(command::WRITE, 0, 0, LARGEST, &mut data).expect("an answer"), 0);
-    // A client that takes its replies again gets all of them.
+    // A client that resumes taking replies receives all of them.
     let mut data = vec![0; MIB as usize];
     for n in 0..64 {
         assert_eq!(mute[5].receive(&mut data).expect("an answer"), (n + 1, 0));
@@ -208,7 +207,7 @@ fn what_does_not_fit_is_carried_out_in_pieces() {
     assert_eq!(client.ask(command::READ, 0, at, LARGEST, &mut found).expect("an answer"), 0);
     assert!(found == written);
     assert_eq!(client.ask(command::CACHE, 0, at, LARGEST, &mut []).expect("an answer"), 0);
-    // Several at once, small ones among them, are answered one after the other.
+    // Several large requests at once, with small ones among them, are answered one after another.
     for n in 0..20 {
         client.send_reads([at + n * 512], if n % 3 == 0 { 3 * MIB } else { 512 }).expect("sent");
     }
@@ -217,7 +216,7 @@ fn what_does_not_fit_is_carried_out_in_pieces() {
         assert_eq!(client.receive(&mut found[..length]).expect("an answer").1, 0);
         assert!(found[..length] == written[n * 512..][..length], "read {n}");
     }
-    // In several chunks if the client takes those, and in one if it must be.
+    // The reply has several chunks if the client accepts them, or one chunk with DF.
     for flags in [0, flag::DF] {
         let mut stream = server.raw(true, true);
         stream.write_all(&header(command::READ, flags, at, 5 * MIB)).expect("sent");
@@ -251,18 +250,18 @@ fn a_piece_that_fails_is_an_error_or_the_end_but_never_other_bytes() {
     let bad = 3 << 20;
     let server = Running::new(scarce(), false, Some(bad));
     let mut data = vec![0; LARGEST as usize];
-    // The first piece: an error, and the connection goes on.
+    // The first piece fails: the client gets an error, and the connection continues.
     let mut client = server.client();
     assert_eq!(client.ask(command::READ, 0, bad, MIB, &mut data[..1 << 20]).expect("an answer"), error::EIO);
-    // A write: an error, and the rest of the payload is not taken for a request.
+    // A write fails: the client gets an error, and the remaining payload is not read as a request.
     assert_eq!(
         client.ask(command::WRITE, 0, bad - 100 * 512, 8 * MIB, &mut data[..8 << 20]).expect("one"),
         error::EIO
     );
     assert_eq!(client.ask(command::READ, 0, 0, 4096, &mut data[..4096]).expect("an answer"), 0);
-    // A later piece of a reply that has begun: the reply can no longer report an error.
+    // A later piece fails after the reply has begun: the reply can no longer report an error.
     assert!(client.ask(command::READ, 0, 0, LARGEST, &mut data).is_err());
-    // In chunks it can.
+    // Structured replies can still report it.
     let mut stream = server.raw(true, true);
     stream.write_all(&header(command::READ, 0, 0, LARGEST)).expect("sent");
     stream.write_all(&header(command::DISC, 0, 0, 0)).expect("sent");
@@ -297,7 +296,7 @@ fn clients_that_were_not_told_the_size_of_a_block_may_ask_for_any_bytes() {
                 command::READ => assert!(data == plain[range], "read {n}"),
                 command::WRITE_ZEROES => plain[range].fill(0),
                 _ => {
-                    // Whole blocks only: the rest of the others may be in use.
+                    // Only whole blocks are trimmed, because the rest of a partial block may be in use.
                     let (first, end) = (range.start.next_multiple_of(512), range.end / 512 * 512);
                     plain[first.min(end)..end].fill(0);
                 }
@@ -308,7 +307,7 @@ fn clients_that_were_not_told_the_size_of_a_block_may_ask_for_any_bytes() {
             assert_eq!(client.ask(command::READ, 0, offset, MIB, &mut data).expect("an answer"), 0);
             assert!(data == plain[offset as usize..][..1 << 20], "the MiB at {offset}");
         }
-        // One that was told the block size keeps to it.
+        // A client that knows the block size must keep to it.
         let mut told = server.client();
         assert_eq!(told.ask(command::READ, 0, 1, 512, &mut data[..512]).expect("an answer"), error::EINVAL);
         server.end();

@@ -1,4 +1,4 @@
-//! Metadata contexts: what is listed, what is selected, and what makes a selection void.
+//! Metadata contexts: listing, selection, and the events that make a selection void.
 
 use crate::client::*;
 use lowtide_host::nbd::wire::{option, reply};
@@ -17,7 +17,7 @@ fn begin() -> (Client<UnixStream>, Server) {
     (client, server)
 }
 
-/// Selects contexts in several steps, goes, and says whether `base:allocation` was agreed on.
+/// Selects contexts in several steps, sends GO, and returns whether `base:allocation` is active.
 fn agreed_after(steps: &[(u32, Vec<u8>)], go: &str) -> bool {
     let (mut client, server) = begin();
     for (option, data) in steps {

@@ -1,4 +1,4 @@
-//! Every option, with what is right and what is wrong with it, and that the session goes on after an error.
+//! Every option, with valid and invalid data. After an error, the session continues.
 
 use crate::client::*;
 use lowtide_host::nbd::wire::{info, option, reply, transmission};
@@ -6,7 +6,7 @@ use lowtide_host::nbd::{Agreed, Ended, Settings};
 use std::io::Write;
 use std::net::Shutdown;
 
-/// A row: what it shows, the option, its data, and the kinds of the replies.
+/// A row: description, option, data, and the kinds of the replies.
 type Row = (&'static str, u32, Vec<u8>, Vec<u32>);
 
 #[test]
@@ -95,7 +95,7 @@ fn information_is_what_the_export_is() {
     let (mut client, server) = session(Settings::default());
     let replies = client.ask(option::INFO, &choice("", &[info::NAME, info::DESCRIPTION, info::BLOCK_SIZE]));
     let with = |kind: u16, data: &[u8]| (reply::INFO, [&kind.to_be_bytes()[..], data].concat());
-    // Flags as in doc/proto.md: has flags, flush, FUA, trim, write zeroes, several connections, cache, fast zero.
+    // Flags as in doc/proto.md: has flags, flush, FUA, trim, write zeroes, multi-conn, cache, fast zero.
     let flags = 0b1101_0110_1101;
     let wanted = [
         with(3, &[512_u32, 4096, 32 << 20].map(u32::to_be_bytes).concat()),
@@ -105,7 +105,7 @@ fn information_is_what_the_export_is() {
         (reply::ACK, vec![]),
     ];
     assert_eq!(replies, wanted);
-    // With structured replies, reads can be asked for in one piece.
+    // With structured replies, a client may ask for unfragmented reads (DF).
     structured(&mut client);
     let replies = client.ask(option::GO, &choice("first", &[]));
     assert_eq!(replies[0], (reply::INFO, export_info(flags | transmission::SEND_DF)));
@@ -121,7 +121,7 @@ fn an_unknown_export_is_told_with_the_nearest_name() {
     let replies = client.ask(option::GO, &choice("frist", &[]));
     let text = String::from_utf8_lossy(&replies[0].1).into_owned();
     assert_eq!(text, "there is no export \"frist\": did you mean \"first\"?");
-    // The longest names that say nothing still give an error that fits a string.
+    // The error fits into a string even for the longest names.
     for name in ["z".repeat(4096), "ä".repeat(2048)] {
         assert_eq!(client.kinds(option::INFO, &choice(&name, &[])), [reply::ERR_UNKNOWN]);
     }
@@ -144,8 +144,8 @@ fn an_export_by_name_answers_with_and_without_zeroes() {
 
 #[test]
 fn an_export_by_a_wrong_name_ends_the_session_without_a_word() {
-    // A name that is no name breaks the protocol; one that is not here, or whose blocks would surprise the client, does
-    // not.
+    // An invalid name violates the protocol. An unknown name does not, nor does an export whose block size the client
+    // does not know; these are refused.
     let rows = [
         (&b"nothing"[..], false),
         (b"coarse", false),
@@ -171,7 +171,7 @@ fn abort_is_answered_and_ends_the_session() {
         assert!(client.rest().is_empty());
         assert!(matches!(server.ended(), Ended::Aborted));
     }
-    // A client that does not wait for the answer has aborted too.
+    // A client that does not wait for the reply has aborted too.
     let (mut client, server) = session(Settings::default());
     client.send(option::ABORT, &[]);
     drop(client);

@@ -1,7 +1,7 @@
-//! A thousand random sessions, and as many in which noise comes where TLS should: none panics, none hangs, none holds much
-//! memory, and every reply is well-formed.
+//! A thousand random sessions, and a thousand in which random bytes replace the TLS handshake. No session may panic,
+//! hang or hold much memory, and every reply must be well-formed.
 //!
-//! All of a session is sent before the server reads its first byte, so each is the same in every run.
+//! The client sends the entire session before the server reads its first byte, so every run is the same.
 
 use crate::allocations::most_held;
 use crate::client::{choice, exports, message, queries, string};
@@ -18,7 +18,7 @@ use std::os::unix::net::UnixStream;
 const SEED: u64 = 20_261_121;
 const SESSIONS: u64 = 1000;
 
-/// What all buffers of one negotiation may hold: an option of 64 KiB with its queries, and the replies.
+/// Maximum size of all buffers of one negotiation: an option of 64 KiB with its queries, and the replies.
 const MOST_HELD: isize = 1 << 20;
 
 struct Random(Xoshiro256PlusPlus);
@@ -38,7 +38,7 @@ impl Random {
         bytes
     }
 
-    /// Data that is right, nearly right, or noise.
+    /// Data that is valid, nearly valid, or random.
     fn data(&mut self) -> Vec<u8> {
         let name = self.one_of(&["", "first", "second", "coarse", "nothing", "\0", "ä"]);
         let query = self.one_of(&["base:allocation", "base:", "x:", "", "none", "ä:\u{ffff}"]);
@@ -72,14 +72,14 @@ impl Random {
         for _ in 0..self.below(40) {
             let kind = match self.below(10) {
                 0 => self.0.next_u32(),
-                // The first ends a session and the second too: they come less often.
+                // These two options end a session, so they are rarer.
                 1 => self.one_of(&[option::EXPORT_NAME, option::ABORT]),
                 _ => 3 + u32::try_from(self.below(9)).expect("an option"),
             };
             let data = self.data();
             session.extend(message(kind, &data));
         }
-        // A length, a magic or anything else that is wrong.
+        // Corrupts a length, a magic number or any other byte.
         if self.below(4) == 0 {
             let at = usize::try_from(self.below(session.len() as u64)).expect("an index");
             session[at] ^= self.one_of(&[1, 0x80, 0xff]);
@@ -112,7 +112,7 @@ fn random_sessions_end_and_their_replies_are_well_formed() {
         replies += count(&said, number);
     }
     println!("{agreed} agreed, {violated} broken off, {replies} replies");
-    // Sessions that all ended at their first byte would show nothing.
+    // Guards against a test in which all sessions end at their first byte.
     assert!(agreed > 50 && violated > 50 && replies > 5000);
 }
 
@@ -125,7 +125,7 @@ fn noise_in_place_of_tls_ends_the_session() {
         let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(SEED + number));
         let mut noise = random.bytes(2000);
         if random.below(2) == 0 && noise.len() > 5 {
-            // The head of a record, of a handshake or anything else, whose length is right.
+            // The header of a TLS record of any type, with the correct length.
             let length = u16::try_from(noise.len() - 5).expect("short").to_be_bytes();
             noise[..5].copy_from_slice(&[random.one_of(&[20, 21, 22, 23]), 3, 1, length[0], length[1]]);
         }
@@ -144,13 +144,14 @@ fn noise_in_place_of_tls_ends_the_session() {
     }
 }
 
-/// Bytes that the server did not read make the kernel reset the connection.
+/// Treats a reset as the end of the stream: the kernel resets a connection if the server left bytes unread.
 fn reset(error: &std::io::Error) -> std::io::Result<usize> {
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     Ok(0)
 }
 
-/// Reads what a server said: the greeting, whole replies, and perhaps what follows an export by name.
+/// Parses the server's output: the greeting, whole replies, and possibly the reply to EXPORT_NAME. Counts the
+/// replies.
 fn count(said: &[u8], session: u64) -> u64 {
     let mut rest = said.strip_prefix(b"NBDMAGICIHAVEOPT\0\x03").expect("a greeting");
     let mut replies = 0;

@@ -1,8 +1,8 @@
-//! Requests through TLS: those that came with the choice of an export, and more at once than one client may have in
-//! flight. Both wait where no descriptor shows them.
+//! Requests over TLS that already arrived with the choice of an export, or that exceed the number in flight per
+//! client. In both cases requests wait in buffers that no descriptor signals.
 //!
-//! Symptom: the client waits for ever. Cause: TLS takes in whole records, and the loop waited for the descriptor. Fix: it
-//! asks the transport too.
+//! Symptom: the client waits for ever. Cause: TLS reads whole records, but the loop waited for the descriptor. Fix:
+//! the loop also asks the transport.
 
 use crate::client::*;
 use crate::tls::{Authority, settings};
@@ -15,10 +15,10 @@ use lowtide_host::nbd::{Export, Tls};
 use std::collections::VecDeque;
 use std::io::Write;
 
-/// Far more than one client may have in flight.
+/// Far more requests than one client may have in flight.
 const REQUESTS: u64 = 5000;
 
-/// Everything is zero, a millisecond later.
+/// A drive that reads as zeroes and answers after a millisecond.
 struct Zeroes(Export, VecDeque<(u64, Ticket)>);
 
 impl Drive for Zeroes {

@@ -1,6 +1,6 @@
-//! TLS: what it forgets, what needs it, who may come in, and what is wrong with certificates.
+//! TLS: discarded state, options that need TLS, client verification, and invalid certificates.
 //!
-//! The client is rustls too; other implementations meet the server in `crates/cli/tests/nbd`.
+//! The client uses rustls, like the server. Other TLS implementations are tested in `crates/cli/tests/nbd`.
 
 use crate::client::*;
 use lowtide_host::HostError;
@@ -19,10 +19,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The number of the client's certificate that can be revoked.
+/// The serial number of the client certificate that can be revoked.
 const REVOKED: u64 = 77;
 
-/// A folder with the certificates of a server, and two of clients.
+/// A folder with the certificates of a server and of two clients.
 pub struct Authority {
     folder: tempfile::TempDir,
     issuer: Issuer<'static, KeyPair>,
@@ -74,7 +74,7 @@ impl Authority {
         std::fs::write(self.path().join("ca-crl.pem"), pem).expect("written");
     }
 
-    /// A client that trusts this authority, with the certificate in `own`, where there is one.
+    /// A client that trusts this authority, with the client certificate in `own` if given.
     pub fn client(
         &self,
         stream: UnixStream,
@@ -106,7 +106,7 @@ pub fn settings(tls: Tls) -> Settings {
     Settings { tls, ..Settings::default() }
 }
 
-/// Begins a session and goes over to TLS.
+/// Starts a session and switches to TLS.
 fn secured(authority: &Authority, tls: Tls) -> (Client<StreamOwned<ClientConnection, UnixStream>>, Server) {
     let (mut client, server) = session(settings(tls));
     assert_eq!(client.ask(option::STARTTLS, &[]), [(reply::ACK, vec![])]);
@@ -117,11 +117,11 @@ fn secured(authority: &Authority, tls: Tls) -> (Client<StreamOwned<ClientConnect
 fn tls_that_is_offered_may_be_used_and_forgets_what_was_said_before() {
     let authority = Authority::new();
     let config = read_certificates(authority.path(), false).expect("certificates");
-    // Without it.
+    // Without TLS.
     let (mut client, server) = session(settings(Tls::Offered(Arc::clone(&config))));
     assert_eq!(client.kinds(option::GO, &choice("first", &[])), [reply::INFO, reply::ACK]);
     assert!(!server.outcome().expect("agreed").0.is_tls());
-    // With it.
+    // With TLS.
     let (mut client, server) = session(settings(Tls::Offered(config)));
     structured(&mut client);
     assert_eq!(client.kinds(option::SET_META_CONTEXT, &queries("", &["base:allocation"])).len(), 2);
@@ -180,7 +180,7 @@ fn an_abort_and_an_export_by_name_go_through_tls() {
     let tls = Tls::Required(read_certificates(authority.path(), false).expect("certificates"));
     let (mut client, server) = secured(&authority, tls.clone());
     assert_eq!(client.kinds(option::ABORT, &[]), [reply::ACK]);
-    // The end is one of TLS, not a connection that was cut.
+    // The session ends with a TLS close, not with a cut connection.
     let mut rest = Vec::new();
     assert_eq!(client.stream.read_to_end(&mut rest).expect("a clean end"), 0);
     assert!(matches!(server.ended(), Ended::Aborted));
@@ -199,7 +199,7 @@ fn a_goodbye_that_came_with_the_last_bytes_is_seen() {
     assert_eq!(client.kinds(option::GO, &choice("first", &[])), [reply::INFO, reply::ACK]);
     let (mut transport, _) = server.outcome().expect("agreed");
     assert!(!transport.has_buffered());
-    // Both in one write, and the socket stays open.
+    // Data and close in one write, while the socket stays open.
     client.stream.conn.writer().write_all(b"last").expect("buffered");
     client.stream.conn.send_close_notify();
     while client.stream.conn.wants_write() {
@@ -207,7 +207,7 @@ fn a_goodbye_that_came_with_the_last_bytes_is_seen() {
     }
     let mut buffer = [0; 16];
     assert_eq!(transport.read(&mut buffer).expect("bytes"), 4);
-    // No descriptor shows the end.
+    // The descriptor does not signal the end.
     assert!(transport.has_buffered());
     assert_eq!(transport.read(&mut buffer).expect("the end"), 0);
 }
@@ -218,13 +218,13 @@ fn data_goes_both_ways_through_tls_and_nothing_early_is_lost() {
     let authority = Authority::new();
     let tls = Tls::Offered(read_certificates(authority.path(), false).expect("certificates"));
     let (mut client, server) = secured(&authority, tls);
-    // The choice and what follows it in one write, so in one record of TLS.
+    // The choice of the export and the next data are in one write, and so in one TLS record.
     let data: Vec<u8> = (0..BYTES).map(|at| (at % 251) as u8).collect();
     let early = [message(option::GO, &choice("first", &[])), data[..1000].to_vec()].concat();
     client.stream.write_all(&early).expect("sent");
     assert_eq!((client.reply().1, client.reply().1), (reply::INFO, reply::ACK));
     let (mut transport, _) = server.outcome().expect("agreed");
-    // No descriptor shows it.
+    // The descriptor does not signal the data.
     assert!(transport.has_buffered());
     let echo = std::thread::spawn(move || {
         let (mut back, mut buffer) = (Vec::new(), vec![0; 100_000]);
@@ -255,11 +255,11 @@ fn data_goes_both_ways_through_tls_and_nothing_early_is_lost() {
                 std::thread::sleep(Duration::from_micros(100));
             }
         }
-        // Room for its goodbye.
+        // Waits for room in the socket, so that the TLS close can be sent.
         poll(&mut [PollFd::from_borrowed_fd(transport.write_fd(), PollFlags::OUT)], None).expect("room");
         transport.close();
     });
-    // The client writes all before it reads anything: what the server owes waits there.
+    // The client writes everything before it reads, so the server's data has to wait.
     client.stream.write_all(&data[1000..]).expect("sent");
     client.stream.conn.send_close_notify();
     client.stream.flush().expect("sent");
@@ -277,7 +277,7 @@ fn clients_are_verified() {
         let (mut client, server) = session(settings(tls));
         assert_eq!(client.kinds(option::STARTTLS, &[]), [reply::ACK]);
         let mut stream = authority.client(client.stream, own);
-        // Refused clients learn it from this or from the next read.
+        // A refused client gets the error from this write or from the next read.
         let _ = stream.write_all(&message(option::GO, &choice("first", &[])));
         let outcome = server.outcome().map(|_| ());
         (outcome, stream)
@@ -287,7 +287,7 @@ fn clients_are_verified() {
         let (outcome, mut stream) = attempt(own);
         let ended = outcome.expect_err(what);
         assert!(matches!(&ended, Ended::Tls(_)), "{what}: {ended}");
-        // What it could not send any more must not keep it from reading.
+        // The client can still read the alert after a failed write.
         let told = loop {
             stream.conn.read_tls(&mut stream.sock).expect("an alert comes before the end");
             if let Err(told) = stream.conn.process_new_packets() {
@@ -306,7 +306,7 @@ fn a_client_that_speaks_no_tls_after_starttls_is_dropped() {
     let authority = Authority::new();
     let tls = Tls::Offered(read_certificates(authority.path(), false).expect("certificates"));
     let (mut client, server) = session(settings(tls.clone()));
-    // The option after it is not taken for one that came through TLS.
+    // The plain-text option after STARTTLS must not be read as if it came over TLS.
     let both = [message(option::STARTTLS, &[]), message(option::GO, &choice("first", &[]))].concat();
     client.stream.write_all(&both).expect("sent");
     let ended = server.ended();
@@ -323,7 +323,7 @@ fn a_client_that_speaks_no_tls_after_starttls_is_dropped() {
     assert!(matches!(server.ended(), Ended::Left));
 }
 
-/// A row: the file that is blamed, for what, how it is spoilt, and whether clients are verified.
+/// A row: the file at fault, the expected error, the damage to the files, and whether clients are verified.
 type Spoilt = (&'static str, &'static str, Box<dyn Fn(&Path)>, bool);
 
 #[test]
@@ -365,14 +365,14 @@ fn what_is_wrong_with_certificates_is_told_with_the_file() {
         let (name, text) = told(&spoil, verify);
         assert!(name == file && text.contains(what), "{file} {what}: {text}");
     }
-    // Who signed clients does not matter where they are not verified.
+    // The certificate authority of clients is not needed if clients are not verified.
     let authority = Authority::new();
     remove("ca-cert.pem")(authority.path());
     read_certificates(authority.path(), false).expect("a server's certificate is enough");
 }
 
-/// Symptom: a server with such a key said that it could not be parsed. Cause: the library signs with keys of some
-/// lengths only, and does not say so. Fix: the length is looked at before, and named.
+/// Symptom: the server reported that a valid key could not be parsed. Cause: the library signs only with keys of
+/// certain lengths, and its error does not mention that. Fix: the length is checked first, and the error gives it.
 #[test]
 fn a_key_of_a_length_that_cannot_sign_is_refused_with_its_length() {
     let authority = Authority::new();
@@ -383,7 +383,7 @@ fn a_key_of_a_length_that_cannot_sign_is_refused_with_its_length() {
     let refused = with(include_str!("rsa-2432.pem"));
     assert!(refused.contains("server-key.pem has an RSA key of 2432 bits"), "{refused}");
     assert!(refused.contains("2048, 3072, 4096 bits are accepted"), "{refused}");
-    // One of another length is read, and is not that of the certificate.
+    // A key of a supported length is read, but does not belong to the certificate.
     let refused = with(include_str!("rsa-3072.pem"));
     assert!(refused.contains("is not the key of the certificate"), "{refused}");
 }

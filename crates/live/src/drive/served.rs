@@ -1,6 +1,6 @@
-//! [`LiveDrive`] as the server sees it ([`Drive`]): submission, due answers, and their bytes.
+//! [`LiveDrive`] as the server uses it ([`Drive`]): submission, due answers, and the bytes of reads.
 //!
-//! Not here: control of the drive, such as power cuts.
+//! Power cuts and other control operations are in `drive`.
 
 use super::*;
 

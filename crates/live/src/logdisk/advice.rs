@@ -1,9 +1,9 @@
 //! The gain of a log disk at each fill ([`advice`]), from the closed form of FIFO cleaning.
 //!
-//! The closed form is an upper bound of the cost of random writes.
+//! The closed form is an upper bound on the cost of random writes.
 //!
 //! # Not modelled
-//! Loads with hot blocks, which cost less.
+//! Workloads with hot blocks, which cost less.
 
 use lowtide_core::Bytes;
 use lowtide_logdisk::closed_form::by_age;
@@ -22,8 +22,8 @@ pub struct Advice {
     pub gain: f64,
 }
 
-/// Returns an [`Advice`] for each fill from 10 to 100 %, with the default reserve. The bare drive does `bare` random
-/// writes per second, and writes `sequential` bytes per second in sequence.
+/// An [`Advice`] for each fill from 10 to 100 %, with the default reserve. `bare` is the bare drive's rate of random
+/// writes in 1/s, `sequential` its sequential write rate in bytes/s.
 pub fn advice(bare: f64, sequential: Bytes) -> Vec<Advice> {
     (1..=10)
         .map(|tenth| {

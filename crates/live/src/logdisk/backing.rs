@@ -1,8 +1,8 @@
-//! The file or block device that holds a log disk ([`Backing`]): made, opened, and locked.
+//! The file or block device that holds a log disk ([`Backing`]): created, opened, and locked.
 //!
-//! A file is locked. A block device is locked too and, if it is opened for writing, opened exclusively, so that nobody
-//! can mount it or build another device on it. The contents of a device are destroyed only if its serial was typed
-//! ([`lowtide_host::block::Claim`]). Not here: the format of the log disk.
+//! Files and block devices are locked. A block device that is opened for writing is also opened exclusively, so that
+//! nobody can mount it or build another device on it. The contents of a device are destroyed only if the user typed
+//! its serial ([`lowtide_host::block::Claim`]). The format is in `lowtide_logdisk`.
 
 use super::FileMedium;
 use lowtide_core::Bytes;
@@ -23,27 +23,27 @@ const LOG_DISK: Role = Role::new("the log disk", "");
 /// A locked file or block device.
 #[derive(Debug)]
 pub struct Backing {
-    /// Its path.
+    /// Path of the file or block device.
     pub path: PathBuf,
     file: File,
     /// Whether it was opened with `O_DIRECT`.
     direct: bool,
-    /// Keeps the devices below a block device reserved.
+    /// Holds the lower levels of a block device.
     guard: Guard,
 }
 
-/// The data that making a log disk may destroy.
+/// Permission to destroy existing contents when a log disk is created.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Overwrite<'a> {
-    /// The contents of a file.
+    /// Permits overwriting a file that is not empty.
     pub file: bool,
-    /// The contents of the block device with this serial.
+    /// Permits overwriting the block device with this serial.
     pub serial: Option<&'a str>,
-    /// Also a partition table, a filesystem, or a log disk on that device.
+    /// Also permits overwriting a signature (partition table, filesystem, log disk) on that device.
     pub signature: bool,
 }
 
-/// Why a file or block device cannot hold a log disk.
+/// The reason why a file or block device cannot hold a log disk.
 #[derive(Debug, thiserror::Error)]
 pub enum BackingError {
     /// A system call failed.
@@ -122,8 +122,8 @@ impl Backing {
     }
 
     /// Prepares a file or block device for a new log disk. A file is made with `size`; an existing file must have no
-    /// bytes, or only zeroes in its first mebibyte. A block device must be unused, and its serial typed. `over` permits
-    /// the loss of other contents.
+    /// bytes, or only zeroes in its first mebibyte. A block device must be unused, and its serial typed. `over`
+    /// permits the loss of other contents.
     pub fn make(
         path: &Path,
         size: Option<Bytes>,
@@ -203,7 +203,7 @@ impl Backing {
     /// Sets the length of a file, in bytes.
     ///
     /// # Errors
-    /// [`BackingError::File`].
+    /// [`BackingError::File`] if the filesystem rejects the length.
     pub(super) fn grow(&self, size: u64) -> Result<(), BackingError> {
         self.file.set_len(size).map_err(BackingError::file(&self.path))
     }
@@ -211,13 +211,13 @@ impl Backing {
     /// Converts into a medium.
     ///
     /// # Errors
-    /// [`BackingError::File`].
+    /// [`BackingError::File`] if the size of the file cannot be determined.
     pub fn medium(self) -> Result<FileMedium, BackingError> {
         let medium = FileMedium::new(self.file, self.direct).map_err(BackingError::file(&self.path))?;
         Ok(medium.guarded(self.guard))
     }
 
-    /// Whether its first mebibyte is zeroes.
+    /// Whether the first mebibyte contains only zeroes.
     fn is_empty(&self) -> Result<bool, BackingError> {
         let mut bytes = Vec::new();
         // Without O_DIRECT, because the file may have any length.
@@ -230,7 +230,7 @@ impl Backing {
 /// A random identity for a new log disk.
 ///
 /// # Errors
-/// If `/dev/urandom` cannot be read.
+/// `/dev/urandom` cannot be read.
 pub fn identity() -> io::Result<[u8; 16]> {
     let mut id = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut id)?;

@@ -1,4 +1,4 @@
-//! A log disk as a drive that is served ([`LogDrive`]).
+//! A served log disk ([`LogDrive`]).
 //!
 //! ```text
 //!   write ─► (room?) ─► log in memory ─► answered            (Queue: writer threads)
@@ -6,9 +6,9 @@
 //!   read  ─► lookup ─► read ─► answered                      (IoThreads: readers)
 //! ```
 //!
-//! The thread that owns the log disk rarely waits for the medium: writes that need room wait in a queue while cleaning
-//! proceeds in steps, and the server handles other requests between two steps. Concurrent flushes are merged into one.
-//! Answers have no timing of their own.
+//! The thread that owns the log disk rarely waits for the medium. A write that needs room waits in a queue while
+//! cleaning proceeds in steps, and the server handles other requests between two steps. Concurrent flushes are
+//! merged. Answers are sent as soon as they are ready, without simulated timing.
 
 use super::io_threads::{BlockRead, Completed, IoThreads, Read};
 use super::{FileMedium, Queue};
@@ -29,13 +29,14 @@ use std::sync::Arc;
 
 const BLOCK_BYTES: u64 = BLOCK as u64;
 
-/// Blocks written before the server handles other requests. A step of cleaning uses up all of them.
+/// Maximum number of blocks to write before the server handles other requests. A step of cleaning counts as all of
+/// them.
 const BLOCKS_PER_STEP: usize = 128;
 
 /// The longest read that returns data, in bytes.
 const LONGEST_READ: u64 = 32 << 20;
 
-/// A log disk whose medium is written by threads.
+/// A log disk whose medium is written by background threads.
 pub type QueuedDisk = Disk<Arc<Queue>>;
 
 /// A log disk that is served.
@@ -44,7 +45,7 @@ pub struct LogDrive {
     disk: RefCell<QueuedDisk>,
     export: Export,
     io: IoThreads,
-    /// Writes that wait for room, and later changes, in order.
+    /// Writes that wait for room, and later changes, in order of arrival.
     waiting: VecDeque<Waiting>,
     answers: VecDeque<Answer>,
     /// The bytes of the last answered read.
@@ -52,9 +53,9 @@ pub struct LogDrive {
     /// Requests that wait for the next flush.
     flushes: Vec<Ticket>,
     flushing: Option<Flushing>,
-    /// A step was done and its answers are not all taken.
+    /// Whether a step is complete and some of its answers have not been taken yet.
     stepped: bool,
-    /// The first error, for the report at the end.
+    /// The first error, reported when the drive closes.
     first_error: Option<LogError>,
 }
 
@@ -64,7 +65,7 @@ struct Waiting {
     ticket: Ticket,
     request: Request,
     data: Vec<u8>,
-    /// Blocks that are written.
+    /// Number of its blocks written so far.
     blocks: usize,
 }
 
@@ -79,7 +80,7 @@ struct Answer {
 
 #[derive(Debug)]
 struct Flushing {
-    /// Slots up to here are durable when the flush completes.
+    /// All slots up to this one are durable once the flush completes.
     seq: Option<Seq>,
     tickets: Vec<Ticket>,
     checkpoint: Option<Stage>,
@@ -88,7 +89,7 @@ struct Flushing {
 /// A checkpoint that the flush in progress advances.
 #[derive(Debug)]
 enum Stage {
-    /// The flush makes durable the pages that the checkpoint refers to.
+    /// The flush makes the pages durable that the checkpoint refers to.
     Begun(Box<Checkpoint>),
     /// The flush makes the checkpoint itself durable.
     Written(Box<Checkpoint>),
@@ -98,7 +99,7 @@ impl LogDrive {
     /// A drive for an open log disk; `name` and `description` are those of the export.
     ///
     /// # Errors
-    /// If the system has no more threads.
+    /// No more threads can be started.
     pub fn new(
         disk: QueuedDisk,
         name: &str,
@@ -154,7 +155,7 @@ impl LogDrive {
         self.disk.get_mut()
     }
 
-    /// Waits until something is due, for callers without a server.
+    /// Waits until an answer is due, for callers without a server.
     pub fn wait(&mut self) {
         while self.next_due().is_none() {
             match self.io.wait() {
@@ -225,7 +226,7 @@ impl LogDrive {
         self.answers.push_back(Answer { ticket, result, bytes });
     }
 
-    /// Carries out waiting changes, at most [`BLOCKS_PER_STEP`].
+    /// Carries out waiting changes, up to [`BLOCKS_PER_STEP`] blocks.
     fn advance(&mut self) {
         let mut blocks = BLOCKS_PER_STEP;
         while blocks > 0
@@ -254,7 +255,7 @@ impl LogDrive {
         }
         let begun = if wants_checkpoint {
             match disk.begin_checkpoint(false) {
-                // A full log does not fail the flush.
+                // The flush does not need the checkpoint, so a full log does not fail the flush.
                 Err(error @ LogError::Exhausted { .. }) => {
                     note(&mut self.first_error, error);
                     disk.seal().map(|seq| (seq, None))
@@ -267,7 +268,7 @@ impl LogDrive {
         self.start_flush(begun);
     }
 
-    /// Starts a flush for all waiting requests, or answers them at once if there is nothing to flush or sealing failed.
+    /// Starts a flush for all waiting requests. Answers them at once if there is nothing to flush or sealing failed.
     fn start_flush(&mut self, begun: Result<(Option<Seq>, Option<Stage>), LogError>) {
         let tickets = std::mem::take(&mut self.flushes);
         match begun {
@@ -294,7 +295,7 @@ impl LogDrive {
         match completed {
             Completed::Flush(result) => self.flushed(result),
             Completed::Read(Read { ticket, mut data, blocks }, result) => {
-                // A block that failed its checksum may have been rewritten elsewhere during the read.
+                // A block that failed its checksum may have been moved during the read, so it is looked up again.
                 let read = result.and_then(|()| {
                     let disk = self.disk.get_mut();
                     let mut block = [0; BLOCK];
@@ -316,7 +317,7 @@ impl LogDrive {
             disk.mark_broken();
             LogError::Medium { what: "flushing", source }
         });
-        // The kernel may have reported a lost write to another flush.
+        // The kernel may have reported the error of a lost write to another flush.
         if let Err(error) = flushed.and_then(|()| disk.ensure_intact()) {
             let number = note(&mut self.first_error, error);
             return self.answer_all(tickets, Err(number));
@@ -328,7 +329,7 @@ impl LogDrive {
         let disk = self.disk.get_mut();
         match checkpoint {
             Some(Stage::Begun(checkpoint)) => match disk.write_checkpoint(&checkpoint) {
-                // Requests that came meanwhile share the next flush.
+                // Requests that arrived in the meantime share the next flush.
                 Ok(true) => {
                     let sealed = disk.seal();
                     self.start_flush(sealed.map(|seq| (seq, Some(Stage::Written(checkpoint)))));
@@ -367,7 +368,7 @@ impl LogDrive {
     }
 }
 
-/// Does one step of cleaning if the next write needs room. Returns whether there is room now.
+/// Does one step of cleaning if the next write needs room. Returns whether there is room afterwards.
 fn make_room(disk: &mut QueuedDisk, blocks: &mut usize) -> Result<bool, LogError> {
     if disk.wants_room() {
         // Cleaning reads from the medium, so this step ends here.
@@ -384,7 +385,7 @@ fn change(disk: &mut QueuedDisk, lba: Lba, change: impl FnOnce(&mut [u8; BLOCK])
     disk.append(lba, &block)
 }
 
-/// The blocks of a range: the block, the offset in it, and the range of the request's data.
+/// Splits a range into blocks: the block, the offset in it, and its range in the request's data.
 fn pieces(offset: u64, length: u64) -> impl Iterator<Item = (Lba, usize, std::ops::Range<usize>)> {
     let end = offset + length;
     let first = offset / BLOCK_BYTES;
@@ -394,7 +395,7 @@ fn pieces(offset: u64, length: u64) -> impl Iterator<Item = (Lba, usize, std::op
     })
 }
 
-/// Returns the Linux error number of an error, and keeps the first error.
+/// Returns the Linux error number of an error, and stores the error in `first` if it is the first one.
 fn note(first: &mut Option<LogError>, error: LogError) -> i32 {
     let number = errno(&error);
     first.get_or_insert(error);
@@ -403,7 +404,7 @@ fn note(first: &mut Option<LogError>, error: LogError) -> i32 {
 
 fn errno(error: &LogError) -> i32 {
     match error {
-        // Segments that cannot be cleaned are unreadable, which is an I/O error and not a full disk.
+        // If segments are unreadable and cannot be cleaned, the cause is an I/O error rather than a full disk.
         LogError::Exhausted { stuck: 0, .. } => Errno::NOSPC.raw_os_error(),
         _ => Errno::IO.raw_os_error(),
     }
@@ -422,15 +423,15 @@ impl Drive for LogDrive {
     fn submit(&mut self, _: u64, ticket: Ticket, request: Request, data: &[u8]) {
         match request.op {
             Op::Read => self.begin_read(ticket, request),
-            // A read-only log disk writes no mark.
+            // A read-only log disk has nothing to flush and writes no mark.
             Op::Flush if self.export.read_only => self.answer(ticket, Ok(()), Vec::new()),
             Op::Flush => {
                 self.flushes.push(ticket);
-                // Sealing now lets the writes proceed during the flush in progress.
+                // Sealed now, so that later writes can proceed during the current flush.
                 if self.flushing.is_some()
                     && let Err(error) = self.disk.get_mut().seal()
                 {
-                    // The next flush fails with it.
+                    // The next flush reports the same error.
                     note(&mut self.first_error, error);
                 }
             }
@@ -471,7 +472,7 @@ impl Drive for LogDrive {
         Some((ticket, result))
     }
     fn read(&mut self, _: u64, into: &mut [u8]) -> Result<(), i32> {
-        // Frees the memory.
+        // Takes the buffer, which frees its memory.
         into.copy_from_slice(&std::mem::take(&mut self.bytes));
         Ok(())
     }

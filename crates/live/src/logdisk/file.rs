@@ -1,7 +1,7 @@
 //! A file or block device as a medium ([`FileMedium`]).
 //!
-//! With `O_DIRECT`, a write reaches the drive at once and in order, so that a flush has little work left.
-//! Not here: locks and interlocks, which the caller takes.
+//! With `O_DIRECT`, a write reaches the drive at once and in order, so that a flush has little work left. Locks and
+//! interlocks are the caller's task.
 
 use lowtide_host::block::Guard;
 use lowtide_logdisk::{Aligned, BLOCK, Medium};
@@ -15,24 +15,25 @@ use std::os::unix::fs::FileExt;
 pub struct FileMedium {
     file: File,
     bytes: u64,
-    /// Opened with `O_DIRECT`, which needs memory aligned to a block.
+    /// Whether the file was opened with `O_DIRECT`, which needs memory aligned to a block.
     direct: bool,
-    /// Keeps the devices below a block device reserved.
+    /// Holds the lower levels of a block device.
     _guard: Guard,
 }
 
 impl FileMedium {
-    /// A file that is open for reading and writing. `direct` says that it was opened with `O_DIRECT`.
+    /// A medium over a file that is open for reading and writing. `direct` must be true if the file was opened with
+    /// `O_DIRECT`.
     ///
     /// # Errors
-    /// If its size cannot be determined.
+    /// The size of the file cannot be determined.
     pub fn new(mut file: File, direct: bool) -> io::Result<FileMedium> {
         // The metadata of a block device has no length.
         let bytes = file.seek(SeekFrom::End(0))?;
         Ok(FileMedium { file, bytes, direct, _guard: Guard::default() })
     }
 
-    /// Keeps `guard` as long as the medium.
+    /// Keeps `guard` until the medium is dropped.
     pub(super) fn guarded(self, guard: Guard) -> FileMedium {
         FileMedium { _guard: guard, ..self }
     }
@@ -68,7 +69,7 @@ impl Medium for FileMedium {
         if !self.accepts(data.as_ptr()) {
             return self.write_durably(offset, &Aligned::copy_of(data));
         }
-        // The kernel sends a FUA write if the drive has FUA, else a write and a flush.
+        // The kernel sends a FUA write if the drive supports FUA, otherwise a write and a flush.
         match pwritev2(&self.file, &[IoSlice::new(data)], offset, ReadWriteFlags::DSYNC) {
             Ok(written) if written == data.len() => Ok(()),
             Ok(_) | Err(Errno::INTR | Errno::OPNOTSUPP | Errno::NOSYS) => {
@@ -91,7 +92,7 @@ mod tests {
         std::fs::write(&path, vec![0; 3 << 20]).expect("written");
         let data: Vec<u8> = (0..(2 << 20) + BLOCK).map(|n| (n / BLOCK) as u8 ^ n as u8).collect();
         for direct in [false, true] {
-            // `direct` only aligns memory: the test's filesystem may not have O_DIRECT.
+            // `direct` only aligns memory here, because the test's filesystem may not support O_DIRECT.
             let file = File::options().read(true).write(true).open(&path).expect("open");
             let medium = FileMedium::new(file, direct).expect("a size");
             assert_eq!(medium.bytes(), 3 << 20);

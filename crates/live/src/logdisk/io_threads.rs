@@ -4,7 +4,7 @@
 //!   LogDrive ── Read, flush ──► threads ── Completed ──► LogDrive, whose server is woken
 //! ```
 //!
-//! Not here: which blocks are read and when a flush is due (`drive`).
+//! `drive` decides which blocks are read and when a flush is due.
 
 use super::Queue;
 use lowtide_host::Event;
@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
-/// Reader threads: the queue depth at which a current drive reaches its rate.
+/// Number of reader threads: the queue depth at which current drives reach their maximum rate.
 const READERS: usize = 16;
 
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub(super) struct BlockRead {
 pub(super) struct Read {
     pub(super) ticket: Ticket,
     pub(super) data: Vec<u8>,
-    /// The blocks to read; on completion, the blocks that failed their checksum and need a second lookup.
+    /// The blocks to read. On completion, only the blocks that failed their checksum and need a second lookup.
     pub(super) blocks: Vec<BlockRead>,
 }
 
@@ -46,7 +46,7 @@ pub(super) enum Completed {
     Flush(io::Result<()>),
 }
 
-/// The threads. They end when this is dropped.
+/// The I/O threads. They end when this is dropped.
 #[derive(Debug)]
 pub(super) struct IoThreads {
     reads: Option<Sender<Read>>,
@@ -60,7 +60,7 @@ pub(super) struct IoThreads {
 struct Shared {
     medium: Arc<Queue>,
     reader: Reader,
-    /// Set when `completed` may hold something.
+    /// Set if `completed` may not be empty.
     any: AtomicBool,
     waker: OnceLock<Event>,
 }
@@ -68,7 +68,7 @@ struct Shared {
 impl Shared {
     fn complete(&self, to: &Sender<Completed>, completed: Completed) {
         let _ = to.send(completed);
-        // The server takes everything after one wake-up.
+        // One wake-up is enough, because the server then takes all completions.
         if !self.any.swap(true, Ordering::SeqCst)
             && let Some(waker) = self.waker.get()
         {
@@ -96,7 +96,7 @@ impl IoThreads {
     /// Starts the threads.
     ///
     /// # Errors
-    /// If the system has no more threads.
+    /// No more threads can be started.
     pub(super) fn new(medium: Arc<Queue>, reader: Reader) -> io::Result<IoThreads> {
         let shared = Shared { medium, reader, any: AtomicBool::new(false), waker: OnceLock::new() };
         let shared = Arc::new(shared);
@@ -129,13 +129,13 @@ impl IoThreads {
         Ok(IoThreads { reads: Some(reads), flushes: Some(flushes), completed, shared, threads })
     }
 
-    /// Sets the event that each completion sets.
+    /// Sets the event that is signalled by each completion.
     pub(super) fn set_waker(&self, waker: Event) {
         let _ = self.shared.waker.set(waker);
     }
 
     pub(super) fn read(&self, read: Read) {
-        // The threads live as long as this.
+        // Sending cannot fail, because the threads live as long as `self`.
         let _ = self.reads.as_ref().map(|reads| reads.send(read));
     }
 
@@ -144,7 +144,7 @@ impl IoThreads {
         let _ = self.flushes.as_ref().map(|flushes| flushes.send(mark));
     }
 
-    /// Returns whether [`IoThreads::completed`] may hold something.
+    /// Whether [`IoThreads::completed`] may return something.
     pub(super) fn has_completed(&self) -> bool {
         self.shared.any.load(Ordering::Acquire)
     }

@@ -1,11 +1,12 @@
-//! Log disks: the file or block device that holds one, and serving one to NBD clients and filesystems.
+//! Log disks: the file or block device that holds one, and serving to NBD clients and filesystems.
 //!
 //! ```text
-//!   file | block device ─► Backing: locked ─► FileMedium ─► Queue ─► lowtide_logdisk::Disk ─► LogDrive ─► Service ─► NBD clients | a block device
-//!                                                                                             └─► Figures, for `lowtide logdisk stat`
+//!   file | block device ─► Backing: locked ─► FileMedium ─► Queue ─► lowtide_logdisk::Disk ─► LogDrive ─► Service
+//!   Service ─► NBD clients | a block device
+//!   LogDrive ─► Figures, for `lowtide logdisk stat`
 //! ```
 //!
-//! Not here: the format and the log itself (`lowtide_logdisk`), and the protocol (`lowtide_host::nbd`).
+//! The format and the log are in `lowtide_logdisk`, the protocol in `lowtide_host::nbd`.
 
 mod advice;
 mod backing;

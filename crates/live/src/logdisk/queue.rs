@@ -1,11 +1,11 @@
 //! A medium that writes and reads ahead on its own threads ([`Queue`]).
 //!
-//! A read of a range waits for the queued writes to it, and a flush waits for all writes queued before it. After a
-//! write or a flush has failed, the next write and all later flushes fail too, because the kernel reports an error only
-//! once. A range whose write failed can no longer be read.
+//! A read waits for the queued writes to its range, and a flush waits for all writes queued before it. After a write
+//! or a flush has failed, the next write and all later flushes fail too, because the kernel reports an error only
+//! once. If the write of a range failed, the range can no longer be read.
 //!
 //! # Not handled
-//! The order of writes between two flushes: as on any medium, there is none.
+//! The order of writes between two flushes. No medium guarantees one.
 
 use super::FileMedium;
 use lowtide_logdisk::{Aligned, Medium};
@@ -14,16 +14,16 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Threads of a queue: enough writes to keep the drive busy while the next is prepared, and one reader ahead.
+/// Number of threads: enough for writes to keep the drive busy while the next is prepared, and for one read-ahead.
 const THREADS: usize = 5;
 
-/// Concurrent reads ahead. More would delay the host's reads in the drive.
+/// Maximum number of concurrent read-aheads. More would delay the host's reads in the drive.
 const AHEAD_UNDER_WAY: usize = 1;
 
-/// Reads ahead that are kept; the oldest are dropped first.
+/// Maximum number of read-aheads that are kept. The oldest are dropped first.
 const AHEAD: usize = 64;
 
-/// Bytes that may be queued before a write waits.
+/// Maximum number of queued bytes. Beyond it, writes wait.
 const MOST_BYTES: usize = 32 << 20;
 
 /// A medium with a write queue.
@@ -37,22 +37,22 @@ pub struct Queue {
 struct Shared {
     file: FileMedium,
     state: Mutex<State>,
-    /// Signals a new write, a new read ahead, or the end.
+    /// Signals a new write, a new read-ahead, or the end.
     work: Condvar,
-    /// Signals a completed write or read ahead.
+    /// Signals a completed write or read-ahead.
     done: Condvar,
-    /// Held during a flush, since an error that one flush reports also counts for the next.
+    /// Held during a flush, because an error that one flush reports also applies to the next.
     flushing: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Write>,
-    /// Oldest first.
+    /// Read-aheads, oldest first.
     ahead: VecDeque<Ahead>,
     under_way: Vec<Extent>,
     next: u64,
-    /// Bytes of `waiting` and `under_way`.
+    /// Number of bytes in `waiting` and `under_way`.
     bytes: usize,
     /// The first error.
     failed: Option<(io::ErrorKind, String)>,
@@ -77,11 +77,11 @@ struct Ahead {
 enum AheadState {
     Queued,
     UnderWay,
-    /// `None` if the read failed, so that the reader tries again.
+    /// `None` if the read failed; the reader then tries again.
     Complete(Option<Aligned>),
 }
 
-/// The range of a write or read, and its number.
+/// The range of a write or read, with its number in the queue.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     offset: u64,
@@ -140,7 +140,7 @@ impl Shared {
         self.done.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no write matches `which`.
+    /// Waits until `which` is false for every incomplete write.
     fn wait_for<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -152,7 +152,7 @@ impl Shared {
         state
     }
 
-    /// Writes and reads ahead until the end.
+    /// Writes and reads ahead until the queue ends.
     fn work(&self) {
         let mut state = self.lock();
         loop {
@@ -190,7 +190,7 @@ impl Shared {
         let mut bytes = Aligned::zeroes(extent.length as usize);
         let read = self.file.read(extent.offset, &mut bytes);
         let mut state = self.lock();
-        // A write to the range meanwhile has removed the entry.
+        // If the range was written in the meantime, the entry is gone.
         if let Some(ahead) = state.ahead.iter_mut().find(|it| it.extent.number == extent.number) {
             ahead.state = AheadState::Complete(read.is_ok().then_some(bytes));
         }
@@ -198,7 +198,7 @@ impl Shared {
         state
     }
 
-    /// Takes the bytes of a read ahead of exactly this range, and waits for one that is under way.
+    /// Takes the bytes of a read-ahead with exactly this range. Waits for the read-ahead if it is under way.
     fn take_ahead(&self, offset: u64, length: usize) -> Option<Aligned> {
         let mut state = self.lock();
         loop {
@@ -219,7 +219,7 @@ impl Queue {
     /// Starts the threads.
     ///
     /// # Errors
-    /// If the system has no more threads.
+    /// No more threads can be started.
     pub fn new(file: FileMedium) -> io::Result<Queue> {
         let shared = Arc::new(Shared {
             file,
@@ -260,7 +260,7 @@ impl Medium for Queue {
         }
         let length = into.len() as u64;
         let state = self.shared.wait_for(self.shared.lock(), |it| it.overlaps(offset, length));
-        // The medium holds older data there.
+        // The write of newer data failed, so the medium holds older data there.
         if state.unknown.iter().any(|it| it.overlaps(offset, length)) {
             return state.result();
         }
@@ -269,7 +269,7 @@ impl Medium for Queue {
     }
     fn will_read(&self, offset: u64, length: usize) {
         let mut state = self.shared.lock();
-        // A read now would return older data.
+        // A read-ahead now would return older data.
         if state.extents().chain(&state.unknown).any(|it| it.overlaps(offset, length as u64)) {
             return;
         }
@@ -316,7 +316,7 @@ impl Medium for Queue {
         let extent = state.extent(offset, data.len());
         state.drop_ahead(&extent);
         drop(state);
-        // This write may report the error of another one.
+        // The durable write may report the error of another write.
         let _alone = self.shared.flushing.lock().unwrap_or_else(PoisonError::into_inner);
         self.shared.file.write_durably(offset, data).inspect_err(|error| {
             let mut state = self.shared.lock();
@@ -361,7 +361,7 @@ mod tests {
             queue.write(offset, &[round as u8; 8192]).expect("queued");
             queue.will_read(offset, 8192);
             if round % 3 == 0 {
-                // A write during the read ahead.
+                // A write to the range during its read-ahead.
                 queue.write(offset + 4096, &[!(round as u8); 4096]).expect("queued");
             }
             queue.read(offset, &mut block).expect("read");

@@ -1,6 +1,6 @@
-//! Growing a log disk and its file, or growing it within its block device ([`resize`]).
+//! Grows a log disk to the size of its block device, or grows its file first ([`resize`]).
 //!
-//! Not here: how the log grows (`lowtide_logdisk::resize`), and shrinking.
+//! The log itself grows in `lowtide_logdisk::resize`. Shrinking is not supported.
 
 use super::{Backing, BackingError, FileMedium};
 use lowtide_core::Bytes;
@@ -11,7 +11,7 @@ use lowtide_logdisk::{Disk, LogError, resize::grow};
 use std::fs::File;
 use std::path::Path;
 
-/// Why a log disk cannot grow.
+/// The reason why a log disk cannot grow.
 #[derive(Debug, thiserror::Error)]
 pub enum ResizeError {
     /// The file or block device cannot be used.
@@ -22,8 +22,8 @@ pub enum ResizeError {
     Log(#[from] LogError),
 }
 
-/// Grows a log disk to the size of its block device, or to `size`, to which its file grows first. A `reserve` replaces
-/// the present one.
+/// Grows a log disk to the size of its block device. If `size` is given, the log disk is in a file, which first grows
+/// to `size`. A `reserve` replaces the current one.
 ///
 /// # Errors
 /// [`ResizeError`]. If the log cannot have that size, the file is unchanged.

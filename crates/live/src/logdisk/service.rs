@@ -1,8 +1,9 @@
 //! The status of a served log disk, for other processes ([`announce`], [`ask`]).
 //!
 //! A served log disk answers at an abstract socket, whose name is derived from the file or block device that holds
-//! the log disk. The socket ends with the process. An attached log disk also answers at its control socket.
-//! Not here: clients; NBD and attaching hand theirs to [`Service::handle`].
+//! the log disk. The socket disappears with the process. An attached log disk also answers at its control socket.
+//!
+//! NBD and attaching pass their clients to [`Service::handle`].
 
 use super::{Figures, LogDrive};
 use crate::Service;
@@ -35,10 +36,10 @@ impl Controlled for LogDrive {
     }
 }
 
-/// Answers [`ask`] for the file or block device `target` that holds the log disk.
+/// Answers calls of [`ask`] for `target`, the file or block device that holds the log disk.
 ///
 /// # Errors
-/// If the socket or its thread cannot be made.
+/// The socket or its thread cannot be created.
 pub fn announce(service: &Service<LogDrive>, target: &Path) -> io::Result<()> {
     let listener = UnixListener::bind_addr(&address(target)?)?;
     let answer = service.answer();
@@ -57,7 +58,7 @@ pub fn ask(target: &Path) -> Result<Figures, AskError> {
     report.log_disks.into_iter().next().ok_or_else(|| nobody("not a log disk".to_owned()))
 }
 
-/// The name of the socket for a file or block device. It does not depend on the path.
+/// The name of the socket for a file or block device, independent of its path.
 fn address(target: &Path) -> io::Result<SocketAddr> {
     let metadata = fs::metadata(target)?;
     let name = if metadata.file_type().is_block_device() {

@@ -1,7 +1,8 @@
-//! Ways to use a device that no path of the device or of its file shows: through overlay filesystems, beside
-//! filesystems of programs, and mounted files.
+//! Ways to use a device that are not visible in any path of the device or of its file: through overlay filesystems,
+//! next to FUSE filesystems, and as mounted files.
 //!
-//! Not here: acct(2), which the kernel shows nowhere.
+//! # Not tested
+//! acct(2), which the kernel shows nowhere.
 
 use super::scripts::{EROFS, MAPPED, SERVED};
 use super::{Bench, Use, Way, text};
@@ -12,14 +13,14 @@ const READ: &str = "f = os.open(a[0], os.O_RDONLY)";
 const RELATIVE: &str = "lowerdir=l,upperdir=$(realpath --relative-to=. $1),workdir=w";
 const ABSOLUTE: &str = "lowerdir=$0/l,upperdir=$1,workdir=$0/w";
 
-/// Runs a shell command in the folder of the bench (`$0`); `$1` is the folder of the device's file.
+/// Runs a shell command in the bench's folder (`$0`). `$1` is the folder of the device's file.
 fn shell(bench: &Bench<'_>, begun: &mut Use, command: &str, undone_by: &[&str]) -> Result<(), String> {
     let folder = bench.file().parent().expect("a folder");
     let script = format!("cd $0 && {command}");
     begun.command(&["sh", "-c", &script, text(bench.folder), text(folder)], undone_by).map(drop)
 }
 
-/// Mounts an overlay filesystem with the folder of the device's file as a layer; the file in it.
+/// Mounts an overlay filesystem whose layer is the folder of the device's file. Returns the file's path in it.
 fn overlay(bench: &Bench<'_>, begun: &mut Use, options: &str) -> Result<PathBuf, String> {
     let at = bench.folder.join("m");
     let mount = format!("mkdir l w m && mount -i -t overlay o -o \"{options}\" m");
@@ -27,19 +28,19 @@ fn overlay(bench: &Bench<'_>, begun: &mut Use, options: &str) -> Result<PathBuf,
     Ok(at.join(bench.file().file_name().expect("a name")))
 }
 
-/// Has a program hold the device's file in such an overlay filesystem.
+/// Starts a program that holds the device's file in such an overlay filesystem.
 fn overlaid(bench: &Bench<'_>, begun: &mut Use, options: &str, script: &str) -> Result<(), String> {
     let file = overlay(bench, begun, options)?;
     begun.python(&[], script, &[&file]).map(drop)
 }
 
-/// Bind mounts the folder of the device's file in the folder of the bench.
+/// Bind-mounts the folder of the device's file in the bench's folder.
 fn bind(bench: &Bench<'_>, begun: &mut Use, name: &str) -> Result<(), String> {
     let at = bench.folder.join(name);
     shell(bench, begun, &format!("mkdir {name} && mount --bind $1 {name}"), &["umount", text(&at)])
 }
 
-/// Makes an erofs and mounts the device's file, by a name that it has in `below`.
+/// Makes an erofs and mounts the device's file, by the name that the file has in the folder `below`.
 fn erofs(bench: &Bench<'_>, begun: &mut Use, below: &Path, name: &Path) -> Result<(), String> {
     let at = bench.folder.join("m");
     shell(bench, begun, "mkdir m", &["umount", text(&at)])?;
@@ -47,7 +48,7 @@ fn erofs(bench: &Bench<'_>, begun: &mut Use, below: &Path, name: &Path) -> Resul
 }
 
 pub const WAYS: &[Way] = &[
-    // Filesystems of programs, elsewhere.
+    // FUSE filesystems that are mounted elsewhere.
     way!("it is open, and elsewhere a FUSE is mounted on /dev", |bench, begun| {
         begun.python(&["unshare", "-m"], SERVED, &[Path::new("/dev")])?;
         begun.python(&[], OPEN, &[bench.node()]).map(drop)
@@ -131,7 +132,7 @@ pub const WAYS: &[Way] = &[
         let script = "cd $0 && mkdir m && mount --bind $1 m && losetup --find --show $0/m/disk.img >node && \
                       trap 'losetup --detach $(cat $0/node)' EXIT && echo ready && read x";
         begun.program(&["unshare", "-m", "bash", "-c", script, text(bench.folder), text(folder)])?;
-        // Undone in reverse: the FUSE can be unmounted once its program has ended.
+        // Undone in reverse order: the FUSE filesystem can be unmounted only after its program has ended.
         shell(bench, begun, "true", &["umount", text(&at)])?;
         begun.python(&[], SERVED, &[&at]).map(drop)
     }),

@@ -1,6 +1,4 @@
-//! Ways to use a device, as Python snippets, and the command that starts a container.
-//!
-//! Not here: the list of ways (`ways`).
+//! Python snippets for ways to use a device, and the command that starts a container. The ways are in `ways`.
 
 /// Prelude of every script: helpers, and `wait`, which reports that the script holds the device.
 pub const PRELUDE: &str = r"
@@ -40,13 +38,13 @@ pub const SENT: &str = "f = os.open(a[0], os.O_RDONLY); s, r = socket.socketpair
 /// Takes an open file description lock (`F_OFD_SETLK`) on a hundred bytes, as QEMU does.
 pub const LOCKED: &str =
     "f = os.open(a[0], os.O_RDWR); fcntl.fcntl(f, 37, struct.pack('hhqqi', fcntl.F_RDLCK, 0, 100, 100, 0))";
-/// Mounts a FUSE filesystem without a server, as fusermount(1) mounts one.
+/// Mounts a FUSE filesystem without a server, with the same mount options as fusermount(1).
 pub const SERVED: &str = r"
 f = os.open('/dev/fuse', os.O_RDWR)
 options = b'fd=%d,rootmode=40000,user_id=0,group_id=0' % f
 made(libc.mount(b'x', a[0].encode(), b'fuse.x', 6, options))";
-/// Makes the device `a[0]` an erofs with an empty directory, and mounts its file, by the name `a[2]` has in the
-/// folder `a[1]`, on the folder `a[3]`: mount(8) would make a loop device.
+/// Writes an erofs with an empty directory to the device `a[0]`, and mounts its file at the folder `a[3]`. The file
+/// is named by `a[2]` relative to the folder `a[1]`. mount(8) cannot be used, because it would make a loop device.
 pub const EROFS: &str = r"
 super = struct.pack('<IIIBBHQQIIII', 0xE0F5E1E2, 0, 0, 12, 0, 2, 2, 0, 0, 4096, 1, 0) + bytes(16) + b'x' * 4 + bytes(16)
 b = bytearray(12288)
