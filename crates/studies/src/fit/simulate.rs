@@ -1,6 +1,7 @@
-//! What the simulator says of a drive: the level it settles at, and when its erased blocks are used up.
+//! Simulates a drive to find its settled level, or the knee at which it runs out of erased blocks.
 //!
-//! The drive is made small first: levels depend on shares. Not here: which drives are asked for.
+//! Drives are scaled down first: levels depend on shares of the capacity, not on its size. `search` decides which drives
+//! are simulated.
 
 use super::Stop;
 use lowtide_core::{
@@ -11,51 +12,51 @@ use lowtide_device::SimulatedSsd;
 use lowtide_device::flash::FlashSpec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Raw bytes of a small drive: some hundred blocks or more.
+/// Raw bytes of a scaled-down drive: several hundred blocks.
 const SMALL: u64 = 3 << 30;
-/// An interval is in which a part of the raw NAND is written.
+/// Length of an interval: the time in which the expected rate writes this share of the raw NAND.
 const PART: f64 = 0.25;
-/// Intervals that are held against those before, …
+/// Intervals in each of the two windows that are compared, …
 const WINDOW: usize = 6;
-/// … until the two differ by less, …
+/// … relative difference of their means below which the level has settled, …
 const CLOSE: f64 = 0.004;
-/// … or there were so many.
+/// … and maximum number of intervals.
 const MOST: usize = 90;
-/// Fewer than this tell nothing.
+/// Minimum number of intervals.
 const FEWEST: usize = 2 * WINDOW + 4;
-/// A drive may be so many times slower than expected.
+/// A simulation whose budget is this many times below the expected need is refused at once.
 const SLOWER: f64 = 8.0;
 
-/// A load of random writes on a drive.
+/// Random writes to a drive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     pub data: Bytes,
     pub block: Bytes,
     pub threads: u32,
-    /// The rate that is expected, bytes a second.
+    /// Expected rate in bytes/s.
     pub expected: f64,
 }
 
-/// What a simulation may cost, and who may end it.
+/// Limit on the cost of one simulation, and its interrupt flag.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance<'a> {
-    /// Requests, at most.
+    /// Limit on simulated requests.
     pub requests: u64,
-    /// Ends it when it is set.
+    /// Ends the simulation when set.
     pub interrupt: &'a AtomicBool,
 }
 
-/// A simulated number, and the requests it took.
+/// A simulated number, and the requests that it took.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Answer {
     pub value: f64,
     pub requests: u64,
 }
 
-/// The level at which a drive settles, bytes a second.
+/// Simulates the settled level of a drive, in bytes/s.
 ///
 /// # Errors
-/// [`Stop`] where it is interrupted, the requests do not suffice, or the drive cannot be so.
+/// [`Stop`] if it is interrupted, if the budget is too small, or if the drive cannot be simulated.
 pub(super) fn level(
     drive: &FlashSpec,
     load: &Load,
@@ -91,7 +92,7 @@ pub(super) fn level(
     }
 }
 
-/// Bytes that are written at random until a drive that was filled with data has used up what is erased, at full size.
+/// Simulates the bytes of random writes until a freshly filled drive starts to clean, at full scale.
 ///
 /// # Errors
 /// As [`level`].
@@ -116,14 +117,14 @@ fn too_few(data: Bytes) -> Stop {
     ))
 }
 
-/// The drive made small, and how many times.
+/// Scales a drive down to about [`SMALL`]. Returns the divisor and the drive.
 pub(super) fn small(drive: &FlashSpec) -> (u64, FlashSpec) {
     let scale = (drive.nand.raw.get() / SMALL).max(1);
     (scale, drive.scaled(scale))
 }
 
-/// A drive that refuses every request once it is interrupted or has served what is allowed: no load goes on then, however
-/// long its intervals are.
+/// A drive that refuses every request after an interruption or at the end of its allowance. A refused request ends the
+/// load at once, even in the middle of a long interval.
 struct Metered<'a> {
     drive: SimulatedSsd,
     allowance: Allowance<'a>,
@@ -164,8 +165,10 @@ impl BlockDevice for Metered<'_> {
     }
 }
 
-/// Runs a small drive; `each` hears the rate of an interval, and the bytes at full size after which moving began. The requests
-/// it served: with fewer than allowed, `each` ended it.
+/// Runs a scaled-down drive and returns the number of requests that it served.
+///
+/// `each` receives the rate of every interval in bytes/s and, once cleaning has begun, the bytes at full scale written
+/// until then. If fewer requests were served than allowed, `each` ended the run.
 fn run(
     drive: &FlashSpec,
     load: &Load,
@@ -213,7 +216,7 @@ fn run(
     }
     match ended {
         Err(error) if model.served < allowance.requests => Err(impossible(&error)),
-        // What was seen until the requests were used up may be enough.
+        // If the allowance was used up, the intervals until then may suffice.
         Ok(_) | Err(_) => Ok(model.served),
     }
 }
