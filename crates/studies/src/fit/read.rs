@@ -219,7 +219,7 @@ pub fn of_campaign(campaign: &Campaign) -> Result<Measured, FitError> {
             continue;
         };
         let deviation = match &cell.verdict {
-            // Half of a 95 % interval is two deviations. The lower bound reflects that the model itself is no more accurate.
+            // Half of a 95 % interval is two deviations. The model is not accurate enough to use a smaller one.
             Some(Verdict::Steady(it)) => Some((it.half_width / it.mean / 2.0).max(0.005)),
             _ => None,
         };

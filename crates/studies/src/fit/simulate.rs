@@ -1,7 +1,7 @@
 //! Simulates a drive to find its settled level, or the knee at which it runs out of erased blocks.
 //!
-//! Drives are scaled down first: levels depend on shares of the capacity, not on its size. `search` decides which drives
-//! are simulated.
+//! Drives are scaled down first, because levels depend on shares of the capacity and not on its size. The drives to
+//! simulate are chosen in `search`.
 
 use super::Stop;
 use lowtide_core::{
@@ -123,8 +123,8 @@ pub(super) fn small(drive: &FlashSpec) -> (u64, FlashSpec) {
     (scale, drive.scaled(scale))
 }
 
-/// A drive that refuses every request after an interruption or at the end of its allowance. A refused request ends the
-/// load at once, even in the middle of a long interval.
+/// A drive that refuses every request after an interruption or at the end of its allowance. A refused request ends
+/// the load at once, even in the middle of a long interval.
 struct Metered<'a> {
     drive: SimulatedSsd,
     allowance: Allowance<'a>,
@@ -167,8 +167,8 @@ impl BlockDevice for Metered<'_> {
 
 /// Runs a scaled-down drive and returns the number of requests that it served.
 ///
-/// `each` receives the rate of every interval in bytes/s and, once cleaning has begun, the bytes at full scale written
-/// until then. If fewer requests were served than allowed, `each` ended the run.
+/// `each` receives the rate of every interval in bytes/s and, once cleaning has begun, the bytes at full scale
+/// written until then. If fewer requests were served than allowed, `each` ended the run.
 fn run(
     drive: &FlashSpec,
     load: &Load,
