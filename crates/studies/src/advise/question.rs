@@ -78,7 +78,7 @@ pub struct TpccLoad {
 /// The unit of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// MiB of requests per second.
+    /// MiB written per second.
     MibPerS,
     /// Requests per second.
     Requests,
