@@ -1,7 +1,7 @@
-//! A user's request, shared by the command line and Python: an experiment with overrides, a target, a scale and a
-//! seed.
+//! A user's request to run an experiment with overrides, a target, a scale and a seed. Shared by the command line and
+//! Python.
 //!
-//! The syntax of the command line and of the Python calls is defined in those crates.
+//! The command line and the Python bindings parse their own arguments.
 
 use crate::failure::Failure;
 use crate::validate;
@@ -24,7 +24,7 @@ use std::io::{self, Write};
 pub enum Source {
     /// A name in the catalogue, or the path of a file.
     Named(String),
-    /// TOML text. Errors refer to it by the name.
+    /// TOML text, with a name for error messages.
     Text {
         /// Name for errors.
         name: String,
@@ -49,7 +49,7 @@ pub struct Asked {
 }
 
 impl fmt::Debug for Asked {
-    /// Formats the request as a command, which omits passwords.
+    /// Formats the request as a command line without passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Asked").field(&self.command()).finish()
     }
@@ -88,7 +88,7 @@ impl Asked {
         files
     }
 
-    /// All overrides. The target becomes an override, too.
+    /// All overrides, including one for the target.
     fn overrides(&self) -> Result<Vec<Override>, BadInput> {
         let target = self.target.iter().map(|target| match target.split_once(':') {
             Some(("device", name)) => format!("target.device={name}"),

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Why experiments cannot be interleaved.
+/// An error that prevents interleaving.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum InterleaveError {
     /// The experiments have no cell in common to compare.

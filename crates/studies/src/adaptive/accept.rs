@@ -2,7 +2,7 @@
 //!
 //! Each cell must begin on a drive as new, so that the order of the cells does not matter. A cell ends as soon as its
 //! level is known to half the precision of the curve, or to the experiment's own precision if that is finer. The
-//! duration of the experiment stays the upper limit. Running the plan is in `run`.
+//! duration of the experiment is the upper limit. Module `run` runs the plan.
 
 use super::posterior::Curve;
 use lowtide_core::Nanos;
@@ -13,7 +13,7 @@ use lowtide_lab::plan::{Plan, PlanTarget, PlannedCell};
 use lowtide_record::analysis::Confidence;
 use std::sync::Arc;
 
-/// With fewer sizes than these there is nothing to choose.
+/// Minimum sizes per curve.
 const LEAST_SIZES: usize = 4;
 /// Maximum sizes per curve. Memory and time grow with the square of the sizes.
 const MOST_SIZES: usize = 200;
@@ -23,7 +23,7 @@ const OF_CELL: f64 = 0.5;
 /// An accepted adaptive plan.
 #[derive(Debug, Clone)]
 pub struct Adaptive {
-    /// Largest half-width of each 95 % interval, as a share of the level.
+    /// Upper limit on the half-width of each 95 % interval, as a share of the level.
     pub precision: f64,
     pub(super) sweeps: Vec<Sweep>,
 }
@@ -46,7 +46,8 @@ struct Kind {
     uniform_writes: bool,
 }
 
-/// Makes a plan adaptive. Its cells then end when their level is known. Its identity differs from the full plan's.
+/// Makes a plan adaptive: its cells end when their level is known. An adaptive plan has another identity than the
+/// plan that measures every cell.
 ///
 /// # Errors
 /// [`BadInput`] at the key that prevents it, with the accepted values.
@@ -74,7 +75,7 @@ pub fn prepare(plan: &mut Plan, precision: f64) -> Result<Adaptive, BadInput> {
 
 /// The length of a cell on a curve of the given precision. A length in requests stays as it is.
 fn ends(length: Length, precision: f64) -> Length {
-    // Steady state admits a drift up to this precision. A coarse one must not admit more drift than the default does.
+    // The precision is also the drift tolerance of steady state, so a coarse one is limited to the default tolerance.
     let enough = (precision * OF_CELL).min(Confidence::default().drift_tolerance);
     match length {
         Length::Requests(_) => length,

@@ -1,10 +1,11 @@
 //! Chooses the next size to measure, and decides when to stop.
 //!
-//! The first sizes are the smallest, the largest, and one near 85 % of the largest, since `fit` needs three. The next
-//! is the size whose measurement would reduce the sum of squared half-widths the most per hour of device time. The
-//! covariance of the levels predicts this reduction. It does not depend on the level that will be measured. Measuring
-//! stops when the interval of every unmeasured size is as narrow as requested, but not before five sizes are
-//! measured: three determine a form and two more confirm it. The estimate is in `posterior`.
+//! The first sizes are the smallest, the largest, and one near 85 % of the largest, since `fit` needs three. After
+//! these, the next size is the one that most reduces the sum of squared half-widths per hour of device time. The
+//! covariance of the levels predicts this reduction, whatever level will be measured.
+//!
+//! Measuring stops when the interval of every unmeasured size is as narrow as requested. At least five sizes are
+//! measured: three determine a form, and two more confirm it. The estimate is in `posterior`.
 
 use super::posterior::{Curve, Known};
 
@@ -26,8 +27,7 @@ pub fn first(curve: &Curve) -> Vec<usize> {
 }
 
 /// The index of the size to measure next. `None` if enough sizes are measured and every size in `open` is known to
-/// `precision`, a share of the level. `open` marks the sizes that can be measured; `hours` holds the duration of
-/// each.
+/// `precision`, a share of the level. `open` marks the sizes that can be measured. `hours` has the duration per size.
 pub fn next(known: &Known, open: &[bool], hours: &[f64], precision: f64) -> Option<usize> {
     let sizes = open.len();
     let halves = known.half_widths();

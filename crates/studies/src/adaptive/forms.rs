@@ -1,8 +1,8 @@
 //! The prior of a curve: forms of the seconds per byte by data size.
 //!
-//! For uniform random writes, the forms are those of `fit`, `write + moved (A(ρ) − 1) + more · knee(data)`, for every
-//! policy, raw capacity of a grid, and knee below. One more form, `a + b · data`, assumes no law. Other loads have
-//! only that one. Each form is linear in its costs, so the costs need no grid.
+//! Uniform random writes follow the forms of `fit`, `write + moved (A(ρ) − 1) + more · knee(data)`, for every policy,
+//! every raw capacity of a grid, and every knee below. Another form, `a + b · data`, assumes no law; it is the only
+//! form for other loads. Each form is linear in its costs, so the costs need no grid.
 //!
 //! | knee | cause |
 //! |---|---|
@@ -31,8 +31,8 @@ const UNITS: u64 = 256;
 const ROOMS: usize = 30;
 const LEAST_ROOM: f64 = 0.01;
 const MOST_ROOM: f64 = 1.0;
-/// The grid of knee positions, from half the smallest size to `FARTHEST` of the largest. Onsets are narrower than
-/// reaches and need more positions.
+/// Numbers of knee positions, from half the smallest size to `FARTHEST` of the largest. Onsets need more positions
+/// than reaches because they are narrower.
 const REACHES: usize = 10;
 const ONSETS: usize = 24;
 const FARTHEST: f64 = 0.7;

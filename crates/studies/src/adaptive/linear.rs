@@ -1,6 +1,6 @@
 //! Cholesky factors of small, symmetric positive-definite matrices.
 //!
-//! Matrices are stored row by row. They are not optimised: a curve has at most a few hundred sizes.
+//! Matrices are stored row by row. The algorithms are not optimised for large matrices: a curve has few sizes.
 
 /// The lower triangular factor, row by row.
 #[derive(Debug, Clone)]

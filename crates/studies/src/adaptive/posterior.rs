@@ -1,6 +1,6 @@
 //! The Bayesian estimate of a curve: levels at all sizes, from measured levels at some of them.
 //!
-//! Let q be the seconds per byte, and g a line through the measured points, linear in ln q. The model is
+//! Let q be the seconds per byte, and ln g the linear interpolation of ln q between the measured sizes. The model is
 //!
 //! ```text
 //!   q(x) / g(x) = form(x) · costs / g(x) + δ(x) + noise        δ: a Gaussian process, Matérn 3/2, of amplitude s
@@ -9,23 +9,23 @@
 //! The process δ models the deviation of a drive from its form. For a given form and s, the model is linear and
 //! Gaussian: the costs, δ and the likelihood of the measurements have closed forms (Rasmussen and Williams, "Gaussian
 //! Processes for Machine Learning", 2.7). The result is a mixture of all forms and amplitudes, weighted by their
-//! posterior probability. A jump of the level counts as distance in the correlation of δ, so that levels on one side
-//! of a step say little about the other side. Module `choose` selects the next size.
+//! posterior probability. A change of the level counts as distance in the correlation of δ, so that levels on one
+//! side of a step have little influence on the other side. Module `choose` selects the next size.
 
 use super::forms::{Form, forms};
 use super::linear::Factor;
 use rayon::prelude::*;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Amplitudes of δ, as shares of the level.
+/// Candidate amplitudes s of δ, as shares of the level.
 const AMPLITUDES: [f64; 9] = [0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512];
 /// Standard deviation of the prior of ln s around the misfit that a form expects.
 const SPREAD: f64 = 0.9;
 /// Correlation length of δ, as a share of the largest size.
 const LENGTH: f64 = 0.25;
-/// Correlation length of δ in ln level.
+/// Correlation length of δ in the logarithm of the level.
 const LENGTH_OF_LEVEL: f64 = 1.0;
-/// Hypotheses whose probability relative to the best is lower than this are ignored.
+/// Hypotheses with a lower probability than this, relative to the best, are ignored.
 const NOTHING: f64 = 1e-5;
 /// Hypotheses that are summed by one task.
 const PART: usize = 64;
@@ -194,7 +194,7 @@ impl Curve {
     }
 }
 
-/// Divides the rows of a form by the line, with costs in units of the fastest byte.
+/// Divides the coefficients of a form by the line g. Costs are in units of the fastest byte.
 fn scaled(form: &Form, line: &[f64], fastest: f64) -> Vec<[f64; 3]> {
     form.rows.iter().zip(line).map(|(row, line)| row.map(|it| it * fastest / line)).collect()
 }
@@ -207,7 +207,7 @@ fn of_costs(form: &Form, a: &[f64; 3], b: &[f64; 3]) -> f64 {
     (0..3).map(|n| a[n] * b[n] * form.costs[n].1 * form.costs[n].1).sum()
 }
 
-/// The covariance at some sizes that results from the prior of the costs, row by row.
+/// The prior covariance at some sizes due to the unknown costs, row by row.
 fn covariance_of_costs(form: &Form, rows: &[[f64; 3]], at: impl Iterator<Item = usize> + Clone) -> Vec<f64> {
     at.clone().flat_map(|a| at.clone().map(move |b| of_costs(form, &rows[a], &rows[b]))).collect()
 }
@@ -314,7 +314,7 @@ fn mixed(parts: Vec<Part>, line: &[f64], misfit: f64) -> Known {
         (low + high) / 2.0
     };
     let ends: Vec<[f64; 2]> = (0..sizes).into_par_iter().map(|at| ENDS.map(|share| end(at, share))).collect();
-    // A level is the reciprocal of the seconds, so an end near zero seconds is bounded.
+    // A level is the reciprocal of the seconds, so the seconds have a lower bound.
     let level = |at: usize, seconds: f64| 1.0 / (line[at] * seconds.max(mean[at] * 1e-3));
     for a in 0..sizes {
         for b in 0..sizes {

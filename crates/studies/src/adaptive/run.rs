@@ -1,9 +1,11 @@
 //! Runs an adaptive plan cell by cell. Each size is chosen from the results of the earlier cells.
 //!
 //! Curves are independent of each other. On models they run concurrently, and so do the initial sizes of each curve.
-//! A host target stays reserved from the first cell to the last, also while the next size is chosen. A choice depends
-//! only on the measured numbers, so a resumed campaign makes the same choices as an uninterrupted one. The choice is
-//! in `choose`, the estimate in `posterior`.
+//! A host target is held from the first cell to the last, so that no other process gets it between two cells. A
+//! choice depends only on the measured numbers, so a resumed campaign makes the same choices as an uninterrupted
+//! campaign.
+//!
+//! The choice is in `choose`, the estimate in `posterior`.
 
 use super::accept::Sweep;
 use super::posterior::{Known, Seen};
@@ -35,7 +37,7 @@ struct Came {
     load: Nanos,
 }
 
-/// Runs an adaptive plan into the store at `path`. Counterpart of [`lowtide_lab::campaign::run`] for full plans.
+/// Runs an adaptive plan into the store at `path`. [`lowtide_lab::campaign::run`] does the same for full plans.
 ///
 /// # Errors
 /// [`CampaignError`] if the store fails or the target is refused.
@@ -101,8 +103,7 @@ impl Run<'_, '_> {
             let (seen, open, hours) = self.so_far(sweep);
             let label = |at: usize| self.plan.cells[sweep.cells[at]].label();
             let at = if seen.is_empty() {
-                // Without a measured level there is nothing to choose by, so the first size that has not failed is
-                // next.
+                // Without a measured level, the first size that has not failed is next.
                 let at = open.iter().position(|open| *open)?;
                 self.heard.inner.note(&format!("next {}; every size before it failed", label(at)));
                 at
@@ -148,8 +149,8 @@ impl Run<'_, '_> {
         (seen.collect(), open, hours)
     }
 
-    /// The predictions for unmeasured sizes of complete curves, by cell index, and a summary of the device time that
-    /// they saved. A curve whose sizes all failed has no predictions.
+    /// The predictions for the unmeasured sizes of complete curves, by cell index, and a summary of the device time
+    /// saved. A curve has no predictions if all its sizes failed.
     fn finish(&self, ended: &BTreeMap<usize, Known>) -> (Vec<(u32, Predicted)>, Fact) {
         let (mut predicted, mut spent, mut whole) = (Vec::new(), 0.0, 0.0);
         let mut measured = 0;
@@ -207,13 +208,15 @@ fn between(sweep: &Sweep, came: &[Option<Came>], number: impl Fn(&Came) -> f64) 
     (0..came.len()).map(|n| at(sweep.curve.data(n))).collect()
 }
 
-/// The level of a cell, and its standard deviation as a share. A steady cell has the level of its steady window. Any
-/// other has the mean of its last quarter, and at least the change from the quarter before as its deviation.
+/// The level of a cell, and its standard deviation as a share.
+///
+/// A steady cell has the level of its steady window. Any other cell has the mean of its last quarter; its deviation
+/// is at least the change from the third quarter to the last.
 fn came_to(verdict: &Verdict, rows: &[Row]) -> Option<(f64, f64)> {
     let last = rows.last()?;
     let quarters = [2, 3].map(|n| {
         let (from, to) = (last.end_ns / 4 * n, last.end_ns / 4 * (n + 1));
-        // If there is a single interval, both quarters use it.
+        // The last interval always counts, so that a run of one interval has a level.
         let within = |row: &&Row| row.start_ns >= from.min(last.start_ns) && (n == 3 || row.end_ns <= to);
         rows.iter().filter(within).fold((0.0, 0.0), |(done, seconds), row| {
             (done + row.rate() * row.seconds(), seconds + row.seconds())

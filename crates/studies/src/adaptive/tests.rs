@@ -1,5 +1,4 @@
-//! Tests that known curves are recovered from some of their sizes, and that 95 % intervals cover the truth often
-//! enough.
+//! Tests that known curves are recovered from some of their sizes, and that 95 % intervals are reliable.
 //!
 //! The random drives follow the laws of the forms within a few per cent, but with other costs and block sizes. Tests
 //! with simulated drives are in `crates/cli/tests/adaptive.rs`; docs/guide/adaptive.md has their results.
@@ -62,7 +61,7 @@ impl Truth {
         Seen { at, level: self.levels[at] * (1.0 + NOISE * noise), deviation: NOISE }
     }
 
-    /// Measures until the curve is known. Returns the measured sizes and the posterior.
+    /// Measures until `next` returns `None`. Returns the measured sizes and the posterior.
     fn run(&mut self, curve: &Curve) -> (Vec<usize>, Known) {
         let mut seen: Vec<Seen> = first(curve).into_iter().map(|at| self.measured(at)).collect();
         loop {
@@ -181,7 +180,7 @@ fn it_ends_where_all_is_known_and_not_before() {
     (open[0], open[13]) = (false, false);
     let at = next(&two, &open, &hours, PRECISION).expect("two sizes do not make a curve");
     assert!(two.half_widths()[at] > PRECISION);
-    // A more expensive size is not chosen if a neighbour tells nearly as much.
+    // A size that takes ten times as long is not chosen if another size is nearly as informative.
     let mut dear = hours.clone();
     dear[at] = 10.0;
     assert_ne!(next(&two, &open, &dear, PRECISION), Some(at));

@@ -1,4 +1,4 @@
-//! The assumptions and omissions of an answer, to be read before money is spent.
+//! Lists the assumptions and omissions of an answer, for a user who is about to buy.
 
 use super::candidate::TERMINALS_PER_WAREHOUSE;
 use super::choose::{Advice, POOLS};

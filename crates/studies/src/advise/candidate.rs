@@ -113,7 +113,7 @@ fn candidate(question: &Question, target: String, device: Device) -> Candidate {
     }
 }
 
-/// Whether a device can be bought and holds all data in one place. This excludes rented volumes, and devices that
+/// Whether a device can be bought and holds all data in one place. Rented volumes are excluded. So are devices that
 /// concatenate several drives for data and log, as some studies do.
 fn sold(spec: &DeviceSpec) -> bool {
     !matches!(spec, DeviceSpec::Volume(_)) && spec.first_part() == spec.capacity()

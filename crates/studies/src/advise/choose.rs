@@ -1,5 +1,4 @@
-//! The choice: the cheapest candidate that meets the question, both in its trial and in a longer one with another
-//! seed.
+//! Chooses the cheapest candidate that meets the question, both in a trial and in a longer check with another seed.
 //!
 //! The report is in `show`.
 
@@ -19,9 +18,9 @@ use std::sync::{Arc, Mutex};
 /// Divisors of the data size that give the memory sizes tried for a database.
 pub(super) const POOLS: [u64; 5] = [16, 8, 4, 2, 1];
 
-/// Number of candidates that meet the question whose highest fill is searched, the cheapest first, …
+/// The highest fill is searched for this many candidates that meet the question, the cheapest first, …
 const LIMITS: usize = 6;
-/// … and number of candidates that are too slow, the nearest first.
+/// … and for this many candidates that are too slow, the nearest first.
 const NEAR_LIMITS: usize = 4;
 
 /// The answer to a question.
@@ -29,10 +28,10 @@ const NEAR_LIMITS: usize = 4;
 pub struct Advice {
     /// The question.
     pub question: Question,
-    /// Every candidate: first the ones that meet the question, by price; then the others, the nearest first.
+    /// Every candidate. Candidates that meet the question come first, by price; all others follow, the nearest first.
     pub rows: Vec<Row>,
-    /// Checks in the order in which they ran. The candidate of the last one is the choice if it met the question
-    /// again.
+    /// Checks in the order in which they ran. If the candidate of the last check met the question again, it is the
+    /// choice.
     pub checks: Vec<Checked>,
 }
 
@@ -105,7 +104,7 @@ type Again<'a> = &'a dyn Fn(&Row) -> Result<Result<Trial, String>, AdviseError>;
 /// from any thread.
 ///
 /// # Errors
-/// [`AdviseError`] if trials cannot be run or are interrupted. If no candidate meets the question, that is an answer.
+/// [`AdviseError`] if trials cannot be run or are interrupted. It is no error if no candidate meets the question.
 pub fn advise(
     question: &Question,
     mut candidates: Vec<Candidate>,
@@ -142,7 +141,7 @@ fn advice(
     tried: Tried<'_>,
     again: Again<'_>,
 ) -> Result<Advice, AdviseError> {
-    // Trials of databases take long, so devices without a price wait until no priced one is chosen.
+    // Trials of databases take long, so devices without a price are tried only if no priced device is chosen.
     let wait = matches!(question.asked, Asked::Tpcc(_)) && question.devices.is_empty();
     let (first, later): (Vec<_>, Vec<_>) =
         candidates.into_iter().partition(|one| one.price_usd.is_some() || !wait);
@@ -177,7 +176,7 @@ fn trials(
     rows.into_inner().expect("nobody panicked while holding it").into_iter().collect()
 }
 
-/// Bytes that a device must hold: the data; for a database, as many warehouses as fit in the data, and a log.
+/// Bytes that a device must hold. For a database: as many warehouses as fit in the data, and a log.
 fn needed(question: &Question) -> Bytes {
     match question.asked {
         Asked::Block(_) => question.data,
@@ -185,7 +184,7 @@ fn needed(question: &Question) -> Bytes {
     }
 }
 
-/// Tries one candidate.
+/// Runs the trials of one candidate, unless it is too small or too expensive.
 fn tried(
     question: &Question,
     candidate: &Candidate,
@@ -216,7 +215,7 @@ fn by_fill(bench: &Bench<'_>) -> Result<Measured, Stop> {
     Ok(Measured::new(question, candidate, bench.run(question.data, None)?, None, None))
 }
 
-/// Finds how full devices may get: the first ones that meet the question, and the nearest ones that are too slow.
+/// Finds the highest fill of the first candidates that meet the question, and of the nearest that are too slow.
 fn limits(
     question: &Question,
     rows: &mut [Row],
@@ -245,7 +244,7 @@ fn limits(
     Ok(())
 }
 
-/// Finds how full one device may get. `met` states whether it meets the rate at the requested data size.
+/// Finds the highest fill of one device. `met` states whether the device meets the rate at the requested data size.
 fn limit(bench: &Bench<'_>, met: bool) -> Result<UpTo, AdviseError> {
     let Bench { question, candidate, .. } = bench;
     let capacity = candidate.capacity().get() as f64;
@@ -271,7 +270,7 @@ fn by_memory(bench: &Bench<'_>) -> Result<Measured, Stop> {
         tried.push((step, trial));
         Ok::<bool, Stop>(meets)
     })?;
-    // If no memory suffices, the search has tried the largest one last.
+    // If no memory suffices, the search has ended with the largest.
     let step = found.unwrap_or(POOLS.len() - 1);
     let (_, trial) = tried.into_iter().find(|(at, _)| *at == step).expect("it was tried");
     Ok(Measured::new(question, candidate, trial, Some(pool(step)), None))
@@ -294,8 +293,7 @@ fn in_order(question: &Question, rows: &mut [Row]) {
         let cost = row.measured().and_then(|measured| measured.cost);
         let life_known = row.measured().is_some_and(|measured| !matches!(measured.life, Life::Unknown(_)));
         let dollars = cost.map_or(f64::INFINITY, |cost| cost.total_usd());
-        // Among the ones that meet it, unknown prices sort after known ones, and then unknown lifetimes after known
-        // ones.
+        // Candidates without a known price, or else without a known lifetime, come last.
         let unknown = (u8::from(cost.is_none()), u8::from(!life_known));
         let fastest = row.measured().map_or(0.0, |measured| measured.trial.low);
         let order = if meets { [dollars, -fastest] } else { [-row.nearness(question), -fastest] };

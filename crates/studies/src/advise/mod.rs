@@ -7,12 +7,13 @@
 //!                              campaign)                                candidate)
 //! ```
 //!
-//! A candidate meets a rate if the lower end of the 95 % interval of its settled level does. A trial is an experiment
-//! of one cell and uses the same code as `lowtide run`.
+//! A candidate meets a rate if its level settles and the lower end of the level's 95 % interval reaches the rate. A
+//! trial is an experiment of one cell and uses the same code as `lowtide run`.
 //!
 //! # Not modelled
 //!
-//! Several devices at once, power consumption, servers, and everything that the device models omit.
+//! Several devices at once, power consumption, and the price of servers. The limits of the device models apply as
+//! well.
 
 mod assumptions;
 mod candidate;

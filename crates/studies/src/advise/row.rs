@@ -42,7 +42,8 @@ pub enum Outcome {
 /// The figures of a simulated candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// The trial at the requested data size. A database has the smallest sufficient memory, or the largest one tried.
+    /// The trial at the requested data size. For a database, the trial with the smallest sufficient memory; if none
+    /// suffices, with the largest.
     pub trial: Trial,
     /// Memory of the database in bytes, in this trial.
     pub pool: Option<Bytes>,
@@ -72,8 +73,8 @@ pub struct Cost {
     pub device_usd: f64,
     /// Price of the memory.
     pub memory_usd: f64,
-    /// Cost per year: the device spread over its life or the required years, whichever is shorter, and the memory
-    /// over the required years.
+    /// Cost per year. The price of the device is spread over its life, but at most over the required years; the price
+    /// of the memory over the required years.
     pub usd_per_year: f64,
     /// Cost per million requests or New-Order transactions.
     pub usd_per_million: f64,
@@ -198,7 +199,7 @@ impl Row {
     }
 }
 
-/// The reason that the rate is not met, if it is not.
+/// The reason that the rate is not met. `None` if it is met.
 fn slow(question: &Question, measured: &Measured) -> Option<String> {
     let (trial, rate) = (&measured.trial, question.rate());
     if trial.meets(rate) {

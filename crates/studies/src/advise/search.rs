@@ -1,6 +1,6 @@
 //! Bisection for the highest fill at which a device meets a rate, and for the smallest sufficient memory.
 //!
-//! Both assume that the rate falls with more data and with less memory. The trials are in `trial`.
+//! Both assume that the rate falls as data grow or memory shrinks. The trials are in `trial`.
 
 /// Bisection steps above a fill that meets the rate.
 const HALVINGS_ABOVE: usize = 3;
@@ -12,7 +12,7 @@ const MUCH_EMPTIER: f64 = 0.25;
 /// The highest fill at which a device meets a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum UpTo {
-    /// The largest share of the capacity that met the rate, and the smallest larger one that did not, if any.
+    /// The largest share of the capacity that met the rate, and the smallest share that did not, if any.
     Fill(f64, Option<f64>),
     /// Even a quarter of the data does not meet the rate.
     Never,
@@ -66,7 +66,7 @@ pub(super) fn up_to<E>(
     Ok(UpTo::Fill(low, Some(high)))
 }
 
-/// The first of `count` steps that suffices, if all later ones do too. `None` if the last does not suffice.
+/// Index of the first of `count` steps that suffices. All later steps must suffice, too. `None` if no step suffices.
 pub(super) fn first_enough<E>(
     count: usize,
     mut enough: impl FnMut(usize) -> Result<bool, E>,

@@ -1,7 +1,6 @@
-//! Formats an answer as a report: the choice, the candidates that meet the question, objections to the others, and
-//! assumptions.
+//! Builds the report of an answer: the choice, all candidates that meet the question, and objections to the others.
 //!
-//! The assumptions are in `assumptions`; module `lowtide_report` prints the report.
+//! Module `assumptions` lists the assumptions; crate `lowtide-report` prints the report.
 
 use super::assumptions::assumptions;
 use super::choose::{Advice, Checked};
@@ -223,7 +222,7 @@ fn meeting(question: &Question, key: &str, title: &str, rows: &[&Row]) -> Table 
     table.without_empty_columns()
 }
 
-/// The note that explains the columns, under the table with key `meeting` only.
+/// The note that explains the columns. Only the table with the key `meeting` has one.
 fn notes(question: &Question, key: &str) -> String {
     match key {
         "meeting" => format!(

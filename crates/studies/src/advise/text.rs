@@ -1,6 +1,6 @@
-//! The experiment file of a trial. It can also be run by itself.
+//! Writes the experiment file of a trial, which `lowtide run` accepts as well.
 //!
-//! Running it is in `trial`.
+//! Module `trial` runs the experiment.
 
 use super::question::{Asked, BlockLoad, Question, TpccLoad, WORKING_SET_ACCESS, warehouses};
 use lowtide_core::Bytes;
@@ -96,7 +96,7 @@ pub(super) fn log_size(data: Bytes) -> Bytes {
     (data / 16).clamp(Bytes::mib(128), Bytes::gib(4)).align_down(Bytes::mib(1))
 }
 
-/// The `io_capacity` of the server in page writes per second: ten per New-Order transaction, at least 200.
+/// The server's `io_capacity` in page writes per second: ten times the required New-Order rate, but at least 200.
 pub(super) fn io_capacity(load: &TpccLoad) -> u32 {
     (load.per_minute / 60.0 * 10.0).clamp(200.0, 1e6) as u32
 }

@@ -1,6 +1,6 @@
 //! A trial: an experiment of one cell, planned and run like any other, in a temporary store.
 //!
-//! The sequence of trials is in `search`.
+//! Module `search` decides which trials run.
 
 use super::AdviseError;
 use super::candidate::Candidate;
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Precision of the level in a first trial, as a share, …
 const PRECISION: f64 = 0.1;
-/// … and in a second one if the first leaves open whether the rate is met. A check also uses the second.
+/// … and in checks, and in a second trial if the first is inconclusive.
 const CLOSE_PRECISION: f64 = 0.03;
 /// Duration of a trial of a database, at full scale. A database that keeps slowing down has not settled by then.
 const SECONDS: u64 = 900;
@@ -146,7 +146,7 @@ impl Bench<'_> {
         let text = text(self.question, &self.candidate.target, setup);
         let refused = |error| TrialError::Experiment { device: self.candidate.device.name.clone(), error };
         let experiment = Experiment::parse("the advised experiment", &text, &[]).map_err(refused)?;
-        // If data or load do not fit the device at this scale, that counts against the candidate.
+        // A plan that does not fit the device, at this scale, counts against the candidate.
         let plan =
             Plan::new(experiment, Seed::new(seed), scale).map_err(|error| Stop::Failed(error.to_string()))?;
         if self.interrupt.load(Ordering::Relaxed) {
@@ -190,7 +190,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Converts a level of the analysis to the unit of the question.
+    /// Factor that converts a level of the analysis to the unit of the question.
     fn factor(&self) -> f64 {
         match &self.question.asked {
             Asked::Block(load) if load.unit == Unit::Requests => {
@@ -212,7 +212,7 @@ fn written_per_unit(cell: &Cell, from: u64, to: u64) -> f64 {
     bytes as f64 / units.max(1) as f64
 }
 
-/// Progress of a trial, which is not shown: only its result is reported.
+/// Discards the progress of a trial. Only the result is reported.
 struct Silent;
 
 impl Progress for Silent {

@@ -39,8 +39,8 @@ pub struct LogdiskBench {
     pub file_bytes: u64,
     /// Sequential write rate of the file, in bytes/s.
     pub file_sequential_bytes_per_s: f64,
-    /// Rate of random 4 KiB writes on half of the disk over the sequential rate, before cleaning begins. A flush
-    /// follows every 32 writes, and up to 16 flushes are in flight.
+    /// Rate of random 4 KiB writes over the sequential rate, on half of the disk, before cleaning begins. A flush
+    /// follows every 32 writes; up to 16 flushes are in flight.
     pub file_random_write_fraction_of_sequential: f64,
     /// The same ratio once cleaning has begun and keeps pace.
     pub file_cleaned_random_write_fraction_of_sequential: f64,

@@ -1,7 +1,7 @@
-//! Benchmarks the log layer in a file, in wall time: random writes and reads from empty to full, and the time to
-//! open.
+//! Benchmarks the log layer in a file, in wall time: random writes, random reads, and the time to open.
 //!
-//! It uses [`LogDrive`], the drive that servers export, without a protocol. The simulated drive is in `logdisk`.
+//! The benchmark calls [`LogDrive`], the drive that servers export, without a network protocol. The simulated drive
+//! is in `logdisk`.
 
 use super::logdisk::LogdiskBenchError;
 use lowtide_core::rng::{Rng, below};
@@ -20,7 +20,7 @@ use std::time::Instant;
 /// Writes per flush.
 const WRITES_PER_FLUSH: u64 = 32;
 
-/// Maximum flushes in flight. A database has one for each session that commits.
+/// Maximum flushes in flight, as of a database with 16 committing sessions.
 const FLUSHES: u64 = 16;
 
 /// Maximum writes in flight.

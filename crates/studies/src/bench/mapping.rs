@@ -1,7 +1,7 @@
 //! A map-only loop as an upper bound on the simulator's speed, with the drive and load of [`super::simulate`].
 //!
-//! It runs uniform overwrites of one unit with greedy cleaning, one open block for the host and one for moved units.
-//! Its speed is bound by memory latency, like the simulator's. The ratio of the two is therefore similar on all
+//! The loop runs uniform overwrites of one unit with greedy cleaning, one open block for the host and one for moved
+//! units. Memory latency limits both the loop and the simulator, so the ratio of their speeds is similar on all
 //! machines.
 //!
 //! # Not modelled

@@ -1,7 +1,7 @@
 //! Benchmarks the NBD server: its cost per request, and the accuracy of emulated latencies.
 //!
 //! Server and client are threads of this process, connected by a Unix socket like a client on the same machine. Reads
-//! are random, 4 KiB each, from data in memory. docs/performance.md compares other servers.
+//! are random, 4 KiB each, from data in memory. docs/performance.md covers other servers.
 
 use lowtide_core::rng::below;
 use lowtide_core::{Bytes, Latency, Nanos, Seed, VirtualTime};
@@ -139,7 +139,7 @@ fn read(
 /// Measures the server, for `seconds` per figure.
 ///
 /// # Errors
-/// Any I/O error of sockets, threads or memory.
+/// The I/O error if a socket, a thread or memory cannot be created or used.
 pub fn nbd(seconds: f64, seed: Seed) -> io::Result<NbdBench> {
     let clock = Clock::new();
     let span = Duration::from_secs_f64(seconds);

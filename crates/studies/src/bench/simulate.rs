@@ -1,6 +1,6 @@
 //! Measures the speed of the simulator.
 //!
-//! Drive and load are the ones for which the project states a speed: 160 GiB raw, 4 KiB map units, 256 units per
+//! The project states a speed for this drive and load: 160 GiB raw, 4 KiB map units, 256 units per
 //! block, ρ = 0.9, greedy, 64 dies with busy-until times, latency histograms, uniform 4 KiB overwrites. On other
 //! drives the cost per write differs: it grows with write amplification and falls with larger map units.
 
@@ -29,8 +29,7 @@ pub struct Simulated {
     pub mapping_only_host_writes_per_cpu_second: f64,
     /// Write amplification of that loop.
     pub mapping_only_write_amplification: f64,
-    /// The simulator's rate as a share of that loop's rate. Similar on all machines, except for the effect of cache
-    /// sizes.
+    /// The simulator's rate as a share of the loop's rate. Similar on all machines with similar caches.
     pub fraction_of_mapping_only: f64,
 }
 
@@ -43,8 +42,8 @@ pub fn drive() -> FlashSpec {
     device.spec.flash().expect("it is a flash drive").clone()
 }
 
-/// Measures the simulator and the map-only loop. Each overwrites the drive once to settle, then a quarter is
-/// measured.
+/// Measures the simulator and the map-only loop. Both overwrite the drive once to settle it, and measure overwrites
+/// of another quarter.
 pub fn simulate(seed: Seed) -> Simulated {
     let (ceiling, mapping_only_write_amplification) = mapping_only(seed);
     let mut drive = SimulatedSsd::new(&drive(), seed).expect("the description is valid");

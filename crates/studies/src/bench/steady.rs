@@ -16,7 +16,7 @@ use lowtide_record::Row;
 use lowtide_record::analysis::{Context, Criterion, Estimate, FioSlope, Medium, Online, Snia};
 use rayon::prelude::*;
 
-/// Error up to which an answer counts as correct.
+/// Maximum relative error of a correct answer.
 const WITHIN: f64 = 0.03;
 /// Maximum intervals of a run that does not stop: 100 h at 10 s.
 const MOST_INTERVALS: usize = 36_000;

@@ -1,6 +1,7 @@
-//! Closed forms of write amplification by fill, for each cleaning policy.
+//! Closed forms of write amplification for each cleaning policy.
 //!
-//! Under uniform random writes it depends on ρ, the share of NAND that holds live data, and on the units per block:
+//! Under uniform random writes, write amplification depends on ρ, the share of NAND that holds live data, and on the
+//! units per block:
 //!
 //! | policy | source |
 //! |---|---|
@@ -22,8 +23,8 @@ pub(super) const FULLEST: f64 = 0.985;
 const POINTS: usize = 160;
 /// Steps of a bisection.
 const STEPS: usize = 60;
-/// Limit on the units per block. Larger blocks use the form of this size: the difference to the limit for infinite
-/// blocks falls as one over the units.
+/// Limit on the units per block. Larger blocks use the form for this limit, which is close to the form for infinite
+/// blocks.
 const MOST_UNITS: u64 = 4096;
 
 /// Limit on cached forms.
@@ -50,7 +51,7 @@ impl Amplification {
         if known.is_some() {
             return known;
         }
-        // Two threads may compute the same form: the lock is not held meanwhile, so that neither waits.
+        // The lock is not held meanwhile, so two threads may compute the same form.
         let form = Arc::new(Amplification::of(policy, units)?);
         let mut kept = kept();
         if kept.len() < MOST_KEPT {
@@ -59,8 +60,7 @@ impl Amplification {
         Some(form)
     }
 
-    /// Computes the form of a policy for `units` per block, at most [`MOST_UNITS`]. `None` if the policy has no
-    /// closed form.
+    /// Computes the form of a policy for `units` per block. `None` if the policy has no closed form.
     pub(crate) fn of(policy: Policy, units: u64) -> Option<Amplification> {
         let units = units.min(MOST_UNITS);
         let even = |form: &dyn Fn(f64) -> f64| {
@@ -118,7 +118,7 @@ fn best_of(d: u32, units: usize) -> Vec<(f64, f64)> {
     let b = units as f64;
     // 1 − (1 − F)^d, computed without cancellation: the first shares of a full drive are as small as 1e-30.
     let taken = |share: f64| -(f64::from(d) * (-share).ln_1p()).exp_m1();
-    // For a first share F_0: the share F_b, and the sum of the probabilities `taken`.
+    // For a given first share F: the last share F_b, and the sum of the probabilities `taken`.
     let run = |c: f64, first: f64| {
         let (mut share, mut sum) = (first, 0.0);
         for i in 1..=units {

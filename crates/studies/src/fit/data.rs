@@ -20,7 +20,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// The position of the level in its file, to follow the name of the file.
+    /// The line of the level, to be appended to the file name in messages.
     pub(super) fn place(&self) -> String {
         self.line.map(|line| format!(": line {line}")).unwrap_or_default()
     }
@@ -78,9 +78,9 @@ impl Measured {
 
 /// Finds the knee and the settled level of a timeline. `rates` are in bytes/s, of intervals that last `seconds` each.
 ///
-/// The knee is the first of three consecutive rates that are a seventh below the median of all earlier ones, which is
-/// the fresh rate. The settled level is the mean of the last quarter. `None` if there are fewer than 12 rates, or no
-/// knee.
+/// The fresh rate is the median of the rates before the knee. The knee is the first of three consecutive rates that
+/// are at least a seventh below the fresh rate. The settled level is the mean of the last quarter. `None` if there is
+/// no knee or there are fewer than 12 rates.
 pub(super) fn timeline(rates: &[f64], seconds: f64, data: Bytes) -> Option<(Knee, Point)> {
     const FALL: f64 = 6.0 / 7.0;
     if rates.len() < 12 {
@@ -105,7 +105,7 @@ pub(super) fn timeline(rates: &[f64], seconds: f64, data: Bytes) -> Option<(Knee
     (rate > 0.0).then_some((Knee { data, written, rate: fresh }, settled))
 }
 
-/// Running median of non-negative numbers. Of an even count, the upper median.
+/// Running median of non-negative numbers. An even count gives the upper median.
 #[derive(Default)]
 struct Median {
     /// The lower half as a max-heap of bit patterns, which sort like the numbers because none is negative.

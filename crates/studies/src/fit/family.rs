@@ -1,8 +1,7 @@
-//! The family of drives that a fit searches. All parameters but a few are known or assumed.
+//! The family of drives that a fit searches. A few parameters vary; the remaining ones are known or assumed.
 //!
 //! Without `--like`, the controller is the bottleneck: it spends a fixed time per written unit and per moved unit,
-//! and the assumed NAND is fast enough not to matter. With `--like`, every other parameter comes from that device
-//! file.
+//! and the assumed NAND is fast enough not to matter. With `--like`, all other parameters come from a device file.
 //!
 //! # Not modelled
 //!
@@ -19,8 +18,8 @@ use std::path::PathBuf;
 
 /// Default map unit.
 const UNIT: Bytes = COST_UNIT;
-/// Geometry of the assumed NAND: typical of drives of the time of the published studies, with blocks small enough for
-/// scaled-down models.
+/// Geometry of the assumed NAND: as in drives of the published studies, with blocks small enough for scaled-down
+/// models.
 const PAGE: Bytes = Bytes::kib(16);
 const PAGES_PER_BLOCK: u32 = 128;
 const DIES: u32 = 32;
@@ -28,7 +27,7 @@ const DIES: u32 = 32;
 const ENTRY: u64 = 4;
 /// Step of the search for the least raw NAND, as a share of the capacity.
 const STEP: f64 = 0.002;
-/// Maximum number of those steps.
+/// Maximum number of steps of this search.
 const STEPS: u32 = 1000;
 /// Upper limit on raw NAND, as a multiple of the least that works.
 const LARGEST: f64 = 3.0;
@@ -59,7 +58,7 @@ pub struct Reach {
     pub miss: f64,
 }
 
-/// The device whose parameters a fit takes over.
+/// The `--like` device, whose other parameters a fit uses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Like {
     /// Name in the catalogue, or path of the device file.
@@ -132,12 +131,12 @@ impl Family {
         self.like.as_ref().map_or("the assumed drive".to_owned(), |like| format!("`{like}`"))
     }
 
-    /// The least seconds per written byte: its link rate limits it.
+    /// The least seconds per written byte, which the link rate limits.
     pub(super) fn least_write(&self) -> f64 {
         1.0 / self.base.controller.link_rate.get().max(1) as f64
     }
 
-    /// The least data for which a drive with `raw` bytes of NAND still holds one request when scaled down.
+    /// The least data size that still holds one request when a drive with `raw` bytes of NAND is scaled down.
     pub(super) fn least_data(&self, raw: f64) -> Bytes {
         let parameters = Parameters { raw, write: 1e-9, moved: 1e-9, policy: Policy::Greedy, map: None };
         self.block * small(&self.drive(&parameters)).0
@@ -156,7 +155,7 @@ impl Family {
         self.base.units_per_block()
     }
 
-    /// The range of raw NAND to search, in bytes, from the least with which a drive of this family works.
+    /// The range of raw NAND to search, in bytes. It begins at the least with which a drive of this family works.
     ///
     /// # Errors
     /// [`FitError::NoFit`] with the reason if no drive of the capacity works.

@@ -14,7 +14,7 @@ const MOST_CHOICES: u32 = 64;
 /// Maximum time to write or move a [`COST_UNIT`].
 const LONGEST: Nanos = Nanos::from_secs(1);
 
-/// Parameters that are known and not fitted.
+/// Known parameters, which are not fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Fixed {
     /// Raw NAND in bytes.

@@ -1,7 +1,7 @@
 //! Limits on measurements and settings. All are checked before anything is computed from them.
 //!
-//! A search with checked input ends in bounded time and does not panic. Syntax is checked elsewhere: of tables in
-//! `read`, of `--fix` in `fixed`.
+//! A search with checked input ends in bounded time and does not panic. Module `read` checks the syntax of tables,
+//! and `fixed` the syntax of `--fix`.
 
 use super::data::{Measured, Point};
 use super::family::Family;
@@ -165,7 +165,7 @@ pub(super) fn check(measured: &Measured, question: &Question) -> Result<Checked,
     Ok(Checked { family, raw, notes })
 }
 
-/// Checks that there are at least as many levels as unknowns, and not too many.
+/// Checks that there are at least as many levels as unknowns, and at most [`MOST_LEVELS`].
 fn count(measured: &Measured, fixed: &Fixed) -> Result<(), FitError> {
     let (found, least) = (measured.points.len(), least_points(fixed, measured.knee.is_some()));
     let refuse = |why: String| {
@@ -192,7 +192,7 @@ fn least_points(fixed: &Fixed, knee: bool) -> usize {
     unknown.saturating_sub(2 * usize::from(knee)).max(1)
 }
 
-/// The range of raw NAND. If it is fixed, both ends are that value.
+/// The range of raw NAND to search, in bytes. A fixed value is both ends.
 fn raw(family: &Family, fixed: &Fixed, capacity: Bytes) -> Result<(f64, f64), FitError> {
     let Some(raw) = fixed.raw else { return family.raw_range() };
     let size = Bytes::new(raw as u64);

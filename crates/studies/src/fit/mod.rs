@@ -42,7 +42,7 @@ use simulate::{Allowance, Answer, Load};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-/// Default request size: the one of sysbench.
+/// Default request size, as in sysbench.
 const BLOCK: Bytes = Bytes::kib(16);
 /// Default requests in flight.
 const THREADS: u32 = 16;
@@ -54,16 +54,17 @@ pub const BUDGET: u64 = 10_000_000_000;
 const MIB: f64 = 1048576.0;
 /// Quantiles of the draws that bound a 95 % interval.
 const ENDS: [f64; 2] = [0.025, 0.975];
-/// Ratio of the upper to the lower end above which the raw capacity counts as undetermined.
+/// The raw capacity counts as undetermined if the ratio of its interval's ends exceeds this. `WIDE` applies to costs
+/// and rates.
 const WIDE_RAW: f64 = 1.15;
 const WIDE: f64 = 2.0;
 
-/// The settings of a fit: known facts, sizes to predict, seed and budget.
+/// The settings of a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// Name of the fitted device.
     pub name: String,
-    /// The device that supplies every parameter not fitted.
+    /// The device that supplies the parameters that are not fitted.
     pub like: Option<Like>,
     /// Bytes that the host can address.
     pub capacity: Option<Bytes>,
@@ -71,7 +72,7 @@ pub struct Question {
     pub block: Option<Bytes>,
     /// Requests in flight.
     pub threads: Option<u32>,
-    /// Parameters that are known and not fitted.
+    /// Known parameters, which are not fitted.
     pub fixed: Fixed,
     /// Data sizes at which the level of the fitted drive is predicted.
     pub predict: Vec<Bytes>,
@@ -140,7 +141,7 @@ pub enum FitError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The reason, with the line if there is one.
+        /// The reason, with the line number if known.
         why: String,
     },
     /// The measurements cannot be fitted: too few or too many levels, or a level that no drive has.

@@ -183,7 +183,7 @@ fn of_series(measured: &mut Measured, series: &[(f64, f64)], data: Bytes) -> Res
 /// Reads the levels of a campaign of random writes.
 ///
 /// # Errors
-/// [`FitError::Data`] if its cells are not done, or are not uniform random writes of one request size.
+/// [`FitError::Data`] if no cell is done, or if the cells are not uniform random writes of one request size.
 pub fn of_campaign(campaign: &Campaign) -> Result<Measured, FitError> {
     let done: Vec<&Cell> = campaign.cells.iter().filter(|cell| cell.status == Status::Done).collect();
     let refuse = |why: &str| Err(FitError::Data(format!("campaign `{}`: {why}", campaign.name)));
@@ -219,7 +219,8 @@ pub fn of_campaign(campaign: &Campaign) -> Result<Measured, FitError> {
             continue;
         };
         let deviation = match &cell.verdict {
-            // Half of a 95 % interval is two deviations. The model is not accurate enough to use a smaller one.
+            // A half-width of 95 % is two deviations. Smaller deviations than 0.5 % would exceed the model's
+            // accuracy.
             Some(Verdict::Steady(it)) => Some((it.half_width / it.mean / 2.0).max(0.005)),
             _ => None,
         };

@@ -32,13 +32,13 @@ const POLICIES: [Policy; 6] = [
     Policy::Fifo,
     Policy::Random,
 ];
-/// Largest excess of squares over the best at which a policy is not ruled out: two standard deviations, squared.
+/// A policy is ruled out if its sum of squares exceeds the best by more than this: two standard deviations, squared.
 const UNDECIDED: f64 = 4.0;
-/// Policies within this of the best are simulated, since closed forms only approximate the simulator. At most
-/// `MOST_SIMULATED` are.
+/// Policies whose sum of squares is within this of the best are simulated, since closed forms only approximate the
+/// simulator. At most `MOST_SIMULATED` policies are simulated.
 const SIMULATE_WITHIN: f64 = 9.0;
 const MOST_SIMULATED: usize = 3;
-/// Standard deviation of a level that states none, as a share. `LEAST` is the lower bound of the estimated deviation.
+/// Default standard deviation of a level, as a share. `LEAST` is the lower bound of an estimated one.
 pub(super) const DEVIATION: f64 = 0.02;
 const LEAST: f64 = 0.004;
 /// Maximum rounds of simulation.
@@ -66,7 +66,7 @@ pub(super) struct Outcome {
     pub hypotheses: Vec<Hypothesis>,
     /// The best fit to each draw: the index of its hypothesis, and its parameters.
     pub draws: Vec<(usize, Parameters)>,
-    /// Standard deviation of levels that state none, as a share.
+    /// Estimated standard deviation, for levels without a stated deviation, as a share.
     pub deviation: f64,
     /// Number of simulations run.
     pub simulations: usize,
@@ -181,8 +181,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns whether a limited map cache fits the levels much better. If so, replaces all solutions with ones that
-    /// have such a cache.
+    /// Returns whether a map cache of limited reach fits the levels much better. If so, solves all hypotheses with
+    /// it.
     fn wants_reach(&self, all: &mut [Hypothesis]) -> Result<bool, Stop> {
         if self.fixed.reach.is_some() {
             return Ok(true);
@@ -203,7 +203,7 @@ impl Search<'_> {
         Ok(worth)
     }
 
-    /// The ratio of the simulated level (or knee) to the one of the closed form.
+    /// The ratio of the simulated level, or knee, to its closed form.
     fn factor(&self, it: &Hypothesis, point: usize, allowance: Allowance<'_>) -> Result<Answer, Stop> {
         let parameters = it.solution.parameters;
         let drive = self.family.drive(&parameters);
@@ -240,7 +240,8 @@ impl Search<'_> {
         }
     }
 
-    /// Fits levels with redrawn noise: the levels of the best fit, each with a random error.
+    /// Fits the levels of the best fit with random errors added. Returns the index of the best hypothesis, and its
+    /// parameters.
     fn draw(&self, all: &[Hypothesis], draw: u64, reach: bool) -> (usize, Parameters) {
         let mut rng = self.seed.part("draw", draw).stream();
         let best = &all[0];
@@ -270,7 +271,7 @@ const EMPTY: Solution = Solution {
     squares: f64::INFINITY,
 };
 
-/// Sorts hypotheses by their squares, and drops those that exceed the least by over `more`.
+/// Sorts hypotheses by their squares, and drops hypotheses that exceed the least by over `more`.
 fn keep(all: &mut Vec<Hypothesis>, more: f64) -> Result<(), Stop> {
     all.retain(|it| it.solution.squares.is_finite());
     all.sort_by(|a, b| a.solution.squares.total_cmp(&b.solution.squares));

@@ -24,7 +24,7 @@ const CLOSE: f64 = 0.004;
 const MOST: usize = 90;
 /// Minimum number of intervals.
 const FEWEST: usize = 2 * WINDOW + 4;
-/// A simulation whose budget is this many times below the expected need is refused at once.
+/// A simulation is refused at once if its budget is less than the expected need divided by this.
 const SLOWER: f64 = 8.0;
 
 /// Random writes to a drive.
@@ -37,7 +37,7 @@ pub(super) struct Load {
     pub expected: f64,
 }
 
-/// Limit on the cost of one simulation, and its interrupt flag.
+/// The request budget and the interrupt flag of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance<'a> {
     /// Limit on simulated requests.
@@ -92,10 +92,10 @@ pub(super) fn level(
     }
 }
 
-/// Simulates the bytes of random writes until a freshly filled drive starts to clean, at full scale.
+/// Simulates the knee of a freshly filled drive: the bytes of random writes, at full scale, until cleaning starts.
 ///
 /// # Errors
-/// As [`level`].
+/// The errors of [`level`].
 pub(super) fn knee(
     drive: &FlashSpec,
     load: &Load,
@@ -216,7 +216,7 @@ fn run(
     }
     match ended {
         Err(error) if model.served < allowance.requests => Err(impossible(&error)),
-        // If the allowance was used up, the intervals until then may suffice.
+        // A used-up allowance is no error here: the intervals so far may suffice.
         Ok(_) | Err(_) => Ok(model.served),
     }
 }

@@ -1,5 +1,4 @@
-//! The parameters that fit levels best for a known write amplification: linear least squares inside a one-dimensional
-//! search.
+//! Finds the parameters that fit levels best, by linear least squares inside a one-dimensional search.
 //!
 //! A byte takes `write + moved (A(ρ) − 1) + miss (1 − reach / data)₊` seconds, with ρ = data / raw. For a given raw
 //! capacity and reach, this is linear in the three costs, none of which is negative. Residuals are relative to their
@@ -12,7 +11,7 @@ use super::data::{Knee, Point};
 use super::family::{Parameters, Reach};
 use lowtide_device::flash::spec::Policy;
 
-/// Raw capacities of the first, coarse search. The interval around the best one is then narrowed `HALVINGS` times.
+/// Raw capacities of the first, coarse search. `HALVINGS` steps then narrow the interval around the best capacity.
 const CAPACITIES: usize = 160;
 const HALVINGS: usize = 24;
 /// Number of candidate reaches.
@@ -41,7 +40,7 @@ impl Seen {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bent {
     pub knee: Knee,
-    /// The simulated bytes up to the knee, over raw NAND less data.
+    /// The ratio of the simulated bytes up to the knee to the spare NAND.
     pub factor: f64,
 }
 
@@ -54,9 +53,9 @@ pub(super) struct Problem<'a> {
     pub fixed: Fixed,
     /// Range of raw NAND, in bytes.
     pub raw: (f64, f64),
-    /// The least seconds per written byte: the link rate limits it.
+    /// The least seconds per written byte, which the link rate limits.
     pub least_write: f64,
-    /// Whether a limited map cache is fitted.
+    /// Whether a map cache of limited reach is fitted.
     pub reach: bool,
 }
 
@@ -94,7 +93,7 @@ impl Problem<'_> {
         if let Some(raw) = self.fixed.raw {
             return self.at(raw, reach);
         }
-        // Geometric spacing: levels change fastest where there is little spare NAND.
+        // Geometric spacing: levels change fastest with little spare NAND.
         let capacity = |n: usize| {
             let share = n as f64 / (CAPACITIES - 1) as f64;
             let (least, most) = self.raw;

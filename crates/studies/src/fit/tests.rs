@@ -54,9 +54,9 @@ fn levels(parameters: &Parameters, capacity: Bytes, seed: u64) -> Measured {
 #[test]
 fn known_drives_are_found_again() {
     let capacity = Bytes::gib(150);
-    // With 2 % of noise, the Cramér–Rao bound for six levels is, as one standard deviation of raw capacity and of the
-    // cost of moving: 0.4 % and 4 % at 10 % of spare NAND, 1.3 % and 7 % at 20 %. At 20 % only the
-    // intervals are checked.
+    // Cramér–Rao bounds for six levels with 2 % of noise: at 10 % of spare NAND, raw capacity has a standard
+    // deviation of at least 0.4 % and the cost of moving one of 4 %; at 20 %, 1.3 % and 7 %. The last case, with 20
+    // %, only checks the intervals.
     let cases = [
         (165.0, 10.0, 30.0, Policy::Greedy, true),
         (167.0, 25.0, 60.0, Policy::Fifo, true),

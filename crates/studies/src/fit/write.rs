@@ -85,7 +85,7 @@ struct Named<'a> {
     flash: &'a lowtide_device::flash::FlashSpec,
 }
 
-/// Appends a table and its inner tables, one key per line, each with its note as a comment.
+/// Appends a table and its inner tables, one key per line. A note becomes a comment after the value.
 fn tables(text: &mut String, name: &str, table: &Table, notes: &[(&str, &str, String)]) {
     text.push_str(&format!("[{name}]\n"));
     let inner = |value: &Value| matches!(value, Value::Table(it) if name == "flash" || it.len() > 3);

@@ -143,7 +143,7 @@ fn compared() -> Result<Vec<(Vec<String>, Experiment)>, BadInput> {
     Ok(all)
 }
 
-/// Published numbers that the selected experiments exclude. If `whole`, also the ones that no experiment compares.
+/// Published numbers that the selected experiments exclude. If `whole`, also numbers that no experiment compares.
 pub fn excused(chosen: &[Chosen], whole: bool) -> Vec<NotCompared> {
     let own = chosen.iter().flat_map(|chosen| chosen.plan.experiment.not_compared.iter().cloned());
     let list = whole.then(experiment::compared_by_none).into_iter().flatten();

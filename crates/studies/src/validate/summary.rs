@@ -15,8 +15,7 @@ pub struct Summary {
     pub predicted_median_abs_error_pct: Option<f64>,
     /// The 90th percentile of the absolute errors of predicted numbers, in percent.
     pub predicted_p90_abs_error_pct: Option<f64>,
-    /// Count of predicted numbers: ones that were not used to fit a parameter. The two errors above are taken over
-    /// them.
+    /// Count of predicted numbers, which were not used to fit a parameter. Both errors above are over these numbers.
     pub predicted_count: usize,
     /// Predicted bounds that the model keeps. Not included in `predicted_count`.
     pub predicted_bounds_kept: usize,
