@@ -1,7 +1,6 @@
-//! A user's request to run an experiment with overrides, a target, a scale and a seed. Shared by the command line and
-//! Python.
+//! A user's request: an experiment with overrides, a target, a scale and a seed.
 //!
-//! The command line and the Python bindings parse their own arguments.
+//! The command line and the Python bindings share this module. Both parse their own arguments.
 
 use crate::failure::Failure;
 use crate::validate;

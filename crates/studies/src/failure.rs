@@ -319,7 +319,7 @@ impl From<HostError> for Failure {
 
 fn kind_of_host_error(error: &HostError) -> Kind {
     match error {
-        // The kind depends on the cause: a cleanup that might destroy data is refused; any other has failed.
+        // A cleanup that might destroy data is refused. With any other cause, the cleanup has failed.
         HostError::NotUndone { source, .. } | HostError::NotDetached { source, .. } => {
             match kind_of_host_error(source) {
                 Kind::Refused => Kind::Refused,

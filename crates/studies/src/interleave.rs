@@ -34,7 +34,7 @@ pub enum InterleaveError {
         first: String,
         /// The second experiment.
         second: String,
-        /// An example cell of each.
+        /// An example cell of each experiment.
         cells: String,
     },
     /// Some experiments run in virtual time and some in wall time.

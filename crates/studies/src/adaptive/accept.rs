@@ -75,7 +75,7 @@ pub fn prepare(plan: &mut Plan, precision: f64) -> Result<Adaptive, BadInput> {
 
 /// The length of a cell on a curve of the given precision. A length in requests stays as it is.
 fn ends(length: Length, precision: f64) -> Length {
-    // The precision is also the drift tolerance of steady state, so a coarse one is limited to the default tolerance.
+    // A precision above the default drift tolerance would raise the drift tolerance, so it is capped at the default.
     let enough = (precision * OF_CELL).min(Confidence::default().drift_tolerance);
     match length {
         Length::Requests(_) => length,

@@ -2,8 +2,7 @@
 //!
 //! Curves are independent of each other. On models they run concurrently, and so do the initial sizes of each curve.
 //! A host target is held from the first cell to the last, so that no other process gets it between two cells. A
-//! choice depends only on the measured numbers, so a resumed campaign makes the same choices as an uninterrupted
-//! campaign.
+//! choice depends only on the measured numbers, so resuming a campaign does not change its choices.
 //!
 //! The choice is in `choose`, the estimate in `posterior`.
 

@@ -176,7 +176,7 @@ fn trials(
     rows.into_inner().expect("nobody panicked while holding it").into_iter().collect()
 }
 
-/// Bytes that a device must hold. For a database: as many warehouses as fit in the data, and a log.
+/// Bytes that a device must hold: the data or, for a database, a log and the warehouses that fit in the data.
 fn needed(question: &Question) -> Bytes {
     match question.asked {
         Asked::Block(_) => question.data,

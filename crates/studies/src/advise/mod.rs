@@ -12,8 +12,7 @@
 //!
 //! # Not modelled
 //!
-//! Several devices at once, power consumption, and the price of servers. The limits of the device models apply as
-//! well.
+//! Several devices at once, power consumption, and the price of servers. The limits of the device models also apply.
 
 mod assumptions;
 mod candidate;

@@ -23,8 +23,7 @@ pub(super) const FULLEST: f64 = 0.985;
 const POINTS: usize = 160;
 /// Steps of a bisection.
 const STEPS: usize = 60;
-/// Limit on the units per block. Larger blocks use the form for this limit, which is close to the form for infinite
-/// blocks.
+/// Limit on the units per block. Larger blocks use the form for this limit, since forms hardly change beyond it.
 const MOST_UNITS: u64 = 4096;
 
 /// Limit on cached forms.

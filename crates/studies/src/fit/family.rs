@@ -18,8 +18,7 @@ use std::path::PathBuf;
 
 /// Default map unit.
 const UNIT: Bytes = COST_UNIT;
-/// Geometry of the assumed NAND: as in drives of the published studies, with blocks small enough for scaled-down
-/// models.
+/// Geometry of the assumed NAND: as in drives of the studies, with blocks small enough for scaled-down models.
 const PAGE: Bytes = Bytes::kib(16);
 const PAGES_PER_BLOCK: u32 = 128;
 const DIES: u32 = 32;

@@ -219,8 +219,7 @@ pub fn of_campaign(campaign: &Campaign) -> Result<Measured, FitError> {
             continue;
         };
         let deviation = match &cell.verdict {
-            // A half-width of 95 % is two deviations. Smaller deviations than 0.5 % would exceed the model's
-            // accuracy.
+            // A 95 % half-width is two deviations. The lower bound is the accuracy of the model.
             Some(Verdict::Steady(it)) => Some((it.half_width / it.mean / 2.0).max(0.005)),
             _ => None,
         };

@@ -181,8 +181,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns whether a map cache of limited reach fits the levels much better. If so, solves all hypotheses with
-    /// it.
+    /// Returns whether a map cache of limited reach fits the levels much better. If so, updates all solutions.
     fn wants_reach(&self, all: &mut [Hypothesis]) -> Result<bool, Stop> {
         if self.fixed.reach.is_some() {
             return Ok(true);
@@ -240,8 +239,7 @@ impl Search<'_> {
         }
     }
 
-    /// Fits the levels of the best fit with random errors added. Returns the index of the best hypothesis, and its
-    /// parameters.
+    /// Adds random noise to the fitted levels and fits again. Returns the best hypothesis by index, and its parameters.
     fn draw(&self, all: &[Hypothesis], draw: u64, reach: bool) -> (usize, Parameters) {
         let mut rng = self.seed.part("draw", draw).stream();
         let best = &all[0];

@@ -40,7 +40,7 @@ pub struct Choice {
 pub struct Study {
     /// The campaign.
     pub campaign: Campaign,
-    /// Published numbers with the model's.
+    /// Published numbers, each with the model's number.
     pub comparisons: Vec<Comparison>,
     /// Checked claims.
     pub claims: Vec<Checked>,
@@ -91,9 +91,11 @@ pub enum ValidateError {
     Unreadable(#[from] Unreadable),
 }
 
-/// Plans the experiments of the catalogue that have comparisons. If `names` is not empty, only the named ones: by
-/// their own name or by a study's, such as `e06`. Experiments on real servers take wall time and a machine of their
-/// own, so they are omitted unless `real_servers` is set.
+/// Plans the experiments of the catalogue that have comparisons.
+///
+/// A name selects one experiment, or all experiments of a study such as `e06`. An empty `names` selects all of them.
+/// Experiments on real servers take wall time and need a machine of their own. They are omitted unless `real_servers`
+/// is set.
 ///
 /// # Errors
 /// [`ChooseError`] if a name is unknown, if all experiments of a name need real servers that were not requested, or

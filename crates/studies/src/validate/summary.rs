@@ -71,8 +71,7 @@ fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     Some(sorted[below] + (sorted[above] - sorted[below]) * part)
 }
 
-/// The report over all studies: the summary, the claims, every number, and the model's curves with the published
-/// points.
+/// The report over all studies: summary, claims, every number, and the model's curves with the published points.
 pub fn report(studies: &[Study], excuses: &[NotCompared], seed: u64, scale: u64) -> Report {
     let summary = Summary::of(studies);
     let campaigns =

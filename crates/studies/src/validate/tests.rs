@@ -120,7 +120,7 @@ fn every_measure_is_what_it_says() {
     is("measure = 'elapsed'", 4.0);
     is("measure = 'mean'\nof = 'iops'", 60.0);
     is("measure = 'mean'\nunit = 'MB/s'", 60.0 * 1.048_576);
-    // (80·80 + 60·60 + 50·50 + 50·50) / 240.
+    // Mean over all writes: (80·80 + 60·60 + 50·50 + 50·50) / 240.
     is("measure = 'mean'\nof = 'mean-latency'", 62.5);
     is("measure = 'mean'\nof = 'p99'", 80.0);
     is("measure = 'level'\nof = 'p50'\nunit = 's'", 0.05);
