@@ -239,7 +239,7 @@ impl Search<'_> {
         }
     }
 
-    /// Adds random noise to the fitted levels and fits again. Returns the best hypothesis by index, and its parameters.
+    /// Adds random noise to the fitted levels and fits again. Returns the index and parameters of the best hypothesis.
     fn draw(&self, all: &[Hypothesis], draw: u64, reach: bool) -> (usize, Parameters) {
         let mut rng = self.seed.part("draw", draw).stream();
         let best = &all[0];
