@@ -239,7 +239,7 @@ impl Search<'_> {
         }
     }
 
-    /// Adds random noise to the fitted levels and fits again. Returns the index and parameters of the best hypothesis.
+    /// Fits again with random noise added to the fitted levels. Returns index and parameters of the best hypothesis.
     fn draw(&self, all: &[Hypothesis], draw: u64, reach: bool) -> (usize, Parameters) {
         let mut rng = self.seed.part("draw", draw).stream();
         let best = &all[0];
