@@ -50,7 +50,7 @@ pub(crate) fn sentences(campaign: &Campaign, answers: &[Answer<'_>]) -> Vec<Stri
                             acknowledged data must be durable."
             .to_owned(),
         _ => {
-            "The device reports a volatile write cache: a power cut loses acknowledged data without a flush."
+            "The device reports a volatile write cache: a power cut loses acknowledged data that was not flushed."
                 .to_owned()
         }
     });

@@ -1,7 +1,6 @@
-//! A user's request, the same for the command line and for Python: an experiment, changed by overrides, on a
-//! target, at a scale, with a seed.
+//! A user's request: an experiment with overrides, a target, a scale and a seed.
 //!
-//! Not here: how it is asked (a command line, a call in Python) and what is done with it.
+//! The command line and the Python bindings share this module. Both parse their own arguments.
 
 use crate::failure::Failure;
 use crate::validate;
@@ -19,55 +18,55 @@ use lowtide_report::{Report, export_csv, export_json, export_transactions};
 use std::fmt;
 use std::io::{self, Write};
 
-/// Where the experiment is.
+/// The source of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// In the catalogue by its name, or in a file by its path.
+    /// A name in the catalogue, or the path of a file.
     Named(String),
-    /// Here, in TOML; errors call it by the name.
+    /// TOML text, with a name for error messages.
     Text {
-        /// What to call it.
+        /// Name for errors.
         name: String,
-        /// What a file would hold.
+        /// The text, as in a file.
         text: String,
     },
 }
 
-/// What to run, and changed how.
+/// A request to run an experiment with changes.
 #[derive(Clone)]
 pub struct Asked {
     /// The experiment.
     pub source: Source,
-    /// Another target, as [`target`] takes it.
+    /// Replacement for the target of the experiment, in the syntax that [`target`] accepts.
     pub target: Option<String>,
-    /// Overrides, `key=value`.
+    /// Overrides in the form `key=value`.
     pub set: Vec<String>,
-    /// Sizes and durations are divided by this.
+    /// The divisor for sizes and durations.
     pub scale: u64,
     /// The seed of every random choice.
     pub seed: u64,
 }
 
 impl fmt::Debug for Asked {
-    /// As a command, which has no passwords.
+    /// Formats the request as a command line without passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Asked").field(&self.command()).finish()
     }
 }
 
 impl Asked {
-    /// What will be done.
+    /// Plans the experiment.
     ///
     /// # Errors
-    /// [`Failure`] where there is no such experiment, or something is wrong with it.
+    /// [`Failure`] if the experiment does not exist or is invalid.
     pub fn plan(&self) -> Result<Plan, Failure> {
         Ok(Plan::new(self.experiment()?, Seed::new(self.seed), self.scale)?)
     }
 
-    /// The experiment with its overrides, before its target is looked for.
+    /// Parses the experiment with its overrides. Does not access the target.
     ///
     /// # Errors
-    /// [`Failure`] where there is no such experiment, or something is wrong with it.
+    /// [`Failure`] if the experiment does not exist or is invalid.
     pub fn experiment(&self) -> Result<Experiment, Failure> {
         let overrides = self.overrides()?;
         Ok(match &self.source {
@@ -79,7 +78,7 @@ impl Asked {
         })
     }
 
-    /// The files that a plan of this is made of, and the one under test: no output of the same command goes onto them.
+    /// The files that the plan reads or tests. No output of the same command may overwrite them.
     pub fn files(&self, plan: &Plan) -> CommandFiles {
         let mut files = plan.files();
         if let Source::Named(name) = &self.source {
@@ -88,14 +87,14 @@ impl Asked {
         files
     }
 
-    /// The overrides, with the target as those it stands for.
+    /// All overrides, including one for the target.
     fn overrides(&self) -> Result<Vec<Override>, BadInput> {
         let target = self.target.iter().map(|target| match target.split_once(':') {
             Some(("device", name)) => format!("target.device={name}"),
             Some(("file", path)) => format!("target.file={path}"),
             Some(("dir", path)) => format!("target.directory={path}"),
             Some(("block", path)) => format!("target.block={path}"),
-            // A bare name is a device, a bare path a file or a directory.
+            // A plain name is a device; a plain path is a file or a directory.
             _ if std::path::Path::new(target).is_dir() => format!("target.directory={target}"),
             _ if target.contains('/') && !names_device_files(target) => format!("target.file={target}"),
             _ => format!("target.device={target}"),
@@ -103,7 +102,7 @@ impl Asked {
         target.chain(self.set.iter().cloned()).map(|text| text.parse()).collect()
     }
 
-    /// The command line that asks the same, without passwords.
+    /// The equivalent command line, without passwords.
     pub fn command(&self) -> String {
         let name = match &self.source {
             Source::Named(name) | Source::Text { name, .. } => name,
@@ -119,10 +118,10 @@ impl Asked {
     }
 }
 
-/// A simulated device, so many times smaller; as an experiment's, its source is a name, a path or a text.
+/// Finds or parses a simulated device, and scales it down by `scale`.
 ///
 /// # Errors
-/// [`Failure`] where there is no such device, or none can be so.
+/// [`Failure`] if the device does not exist, is invalid, or cannot be scaled down that far.
 pub fn device(source: &Source, scale: u64) -> Result<Device, Failure> {
     Ok(match source {
         Source::Named(name) => open::scaled(device::find(name)?, name, scale)?,
@@ -133,28 +132,28 @@ pub fn device(source: &Source, scale: u64) -> Result<Device, Failure> {
     })
 }
 
-/// Raw numbers of a campaign in a format.
+/// A format for the raw numbers of a campaign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Raw {
-    /// Every interval as CSV.
+    /// All intervals as CSV.
     Csv,
-    /// Every record as JSON.
+    /// All records as JSON.
     Json,
-    /// The transactions of databases as CSV.
+    /// Database transactions as CSV.
     Transactions,
 }
 
-/// An export of a campaign that has what is asked for.
+/// An export of a campaign in a format that the campaign supports.
 #[derive(Debug, Clone, Copy)]
 pub struct Export<'a> {
     campaign: &'a Campaign,
     format: Raw,
 }
 
-/// Every raw number of a campaign: the same bytes for the same experiment, device and seed.
+/// Exports the raw numbers of a campaign. Simulations with the same experiment, device and seed give identical bytes.
 ///
 /// # Errors
-/// [`Failure`] where the campaign has no such numbers.
+/// [`Failure`] if the campaign has no such numbers.
 pub fn export(campaign: &Campaign, format: Raw) -> Result<Export<'_>, Failure> {
     if format == Raw::Transactions && campaign.quantity() != Quantity::NewOrders {
         return Err(Failure::usage(
@@ -166,10 +165,10 @@ pub fn export(campaign: &Campaign, format: Raw) -> Result<Export<'_>, Failure> {
 }
 
 impl Export<'_> {
-    /// Writes it, cell by cell: an export may be larger than the memory.
+    /// Writes the export cell by cell, since it may be larger than the memory.
     ///
     /// # Errors
-    /// Where `out` refuses to be written.
+    /// Any error that `out` returns.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         match self.format {
             Raw::Csv => export_csv(self.campaign, out),
@@ -178,7 +177,7 @@ impl Export<'_> {
         }
     }
 
-    /// All of it in memory.
+    /// Returns the whole export as a string.
     pub fn text(&self) -> String {
         let mut bytes = Vec::new();
         self.write(&mut bytes).expect("writing to memory does not fail");
@@ -186,10 +185,10 @@ impl Export<'_> {
     }
 }
 
-/// A scale: `1/8`, `8` or `1`.
+/// Parses a scale: `1/8`, `8` or `1`.
 ///
 /// # Errors
-/// What is accepted.
+/// A message with the accepted syntax.
 pub fn scale(text: &str) -> Result<u64, String> {
     let number = text.strip_prefix("1/").unwrap_or(text);
     match number.parse() {
@@ -198,10 +197,10 @@ pub fn scale(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A target: `KIND:WHERE`, or a device or path alone.
+/// Checks the syntax of a target: `KIND:WHERE`, or a device or path alone.
 ///
 /// # Errors
-/// What is accepted.
+/// A message with the accepted syntax.
 pub fn target(text: &str) -> Result<String, String> {
     let known = match text.split_once(':') {
         Some((kind, rest)) => {
@@ -220,12 +219,12 @@ pub fn target(text: &str) -> Result<String, String> {
     }
 }
 
-/// Whether a path, or each path in a name of a device, ends as a device file does.
+/// Whether a path, or every path in a device name, ends in `.toml`.
 fn names_device_files(target: &str) -> bool {
     DeviceName::new(target).paths().all(|path| path.extension().is_some_and(|ending| ending == "toml"))
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell, if necessary.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -235,10 +234,10 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// The report of a campaign of a store, with its published numbers.
+/// Builds the report of a campaign in a store, with comparisons to published numbers.
 ///
 /// # Errors
-/// [`Failure`] where the experiment kept in the store no longer parses.
+/// [`Failure`] if the experiment in the store cannot be parsed.
 pub fn report(store: &Store, number: i64, campaign: &Campaign) -> Result<Report, Failure> {
     let latencies = |cell, from_ns, to_ns| store.latency(number, cell, from_ns, to_ns).ok();
     let comparisons = validate::comparisons(campaign, &latencies)?;

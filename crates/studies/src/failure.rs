@@ -1,8 +1,8 @@
-//! Failures as shown to the user: a message, the accepted input, and the kind of failure.
+//! Failures for the user: a message, the accepted input, and the kind of failure.
 //!
 //! All programs report errors with the same text. The command line prints them in colour and maps kinds to exit
-//! codes; Python raises them. Matches on errors list every variant, so that the compiler asks for the kind of a new
-//! one. Not here: the errors, which each stage defines.
+//! codes; Python raises them as exceptions. Each match on an error lists every variant, so that the compiler demands
+//! a kind for a new variant. The errors themselves are defined in the crates that return them.
 
 use crate::advise::{AdviseError, CandidateError, TrialError};
 use crate::bench::LogdiskBenchError;
@@ -29,23 +29,23 @@ use lowtide_report::compare::ThresholdError;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::path::Path;
 
-/// Width of the text of a failure.
+/// Width of the text in columns.
 const COLUMNS: usize = 80;
 
 /// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The operation began, and failed.
+    /// The operation started and then failed.
     Failed,
-    /// The input cannot be used.
+    /// The input is invalid.
     BadInput,
-    /// The operation is refused because it might destroy data.
+    /// The operation was refused because it might destroy data.
     Refused,
-    /// A signal ended the operation.
+    /// A signal interrupted the operation.
     Interrupted,
 }
 
-/// An error to be shown to the user.
+/// An error for the user.
 #[derive(Debug)]
 pub struct Failure {
     kind: Kind,
@@ -59,12 +59,12 @@ impl Failure {
         self.kind
     }
 
-    /// The errors, each with its position and the accepted input; at least one.
+    /// The errors, each with its position and the accepted input. There is at least one.
     pub fn reports(&self) -> &[miette::Report] {
         &self.reports
     }
 
-    /// All errors as plain text, each with its line of the file and the accepted input.
+    /// All errors as plain text, each with its position and the accepted input.
     pub fn text(&self) -> String {
         let theme = GraphicalTheme::unicode_nocolor();
         let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(COLUMNS);
@@ -77,12 +77,12 @@ impl Failure {
         lines.join("\n").trim_matches('\n').to_owned()
     }
 
-    /// Bad input without a position in a file.
+    /// Creates a failure for invalid input that has no position in a file.
     pub fn usage(message: impl std::fmt::Display, help: impl std::fmt::Display) -> Self {
         Failure::new(Kind::BadInput, miette::miette!(help = help.to_string(), "{message}"))
     }
 
-    /// A refusal, because the operation might destroy data.
+    /// Creates a refusal of an operation that might destroy data.
     pub fn refused(message: impl std::fmt::Display, help: impl std::fmt::Display) -> Self {
         Failure::new(Kind::Refused, miette::miette!(help = help.to_string(), "{message}"))
     }
@@ -91,7 +91,7 @@ impl Failure {
         Failure { kind, reports: vec![without_passwords(report)] }
     }
 
-    /// A file that could not be written.
+    /// Creates a failure for a file that cannot be written.
     pub fn writing(path: &Path, error: &std::io::Error) -> Self {
         let report = miette::miette!(
             help = "name another file, or make room; the measurements are in the store",
@@ -101,13 +101,13 @@ impl Failure {
         Failure::new(Kind::Failed, report)
     }
 
-    /// A failure while an operation ran.
+    /// Creates a failure of an operation that had started.
     pub fn failed(message: impl std::fmt::Display) -> Self {
         Failure::new(Kind::Failed, miette::miette!("{message}"))
     }
 }
 
-/// Replaces a report that contains the password of a server by one without the password.
+/// Removes server passwords from a report. A report without passwords is returned unchanged.
 fn without_passwords(report: miette::Report) -> miette::Report {
     let causes = report.chain().map(ToString::to_string);
     let help = report.help().map(|help| help.to_string());
@@ -126,7 +126,7 @@ fn without_passwords(report: miette::Report) -> miette::Report {
 
 impl From<BadInput> for Failure {
     fn from(error: BadInput) -> Self {
-        // Each problem is a report of its own, with its own line of the file.
+        // Each problem has its own position, so it becomes a report of its own.
         Failure {
             kind: Kind::BadInput,
             reports: error.problems().cloned().map(miette::Report::new).collect(),
@@ -200,7 +200,7 @@ impl From<OpenError> for Failure {
             OpenError::Device(error) => error.into(),
             OpenError::Output(error) => (*error).into(),
             OpenError::Memory { .. } => Failure::failed(error),
-            // Another drive writes to the file.
+            // Another drive has the file open for writing.
             OpenError::Data(SparseFileError::InUse { .. }) => {
                 Failure::new(Kind::Refused, miette::miette!("{error}"))
             }
@@ -319,7 +319,7 @@ impl From<HostError> for Failure {
 
 fn kind_of_host_error(error: &HostError) -> Kind {
     match error {
-        // The cleanup was refused because it might destroy data, or failed.
+        // A cleanup that might destroy data is refused. With any other cause, the cleanup has failed.
         HostError::NotUndone { source, .. } | HostError::NotDetached { source, .. } => {
             match kind_of_host_error(source) {
                 Kind::Refused => Kind::Refused,

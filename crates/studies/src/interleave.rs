@@ -4,11 +4,11 @@
 //!   Plan, Plan ─► Turns (rounds of like cells) ─► one store, a campaign for each ─► compare, pair by pair
 //! ```
 //!
-//! A round has the matching cells (step, factors, repetition) of every experiment. Their order is reversed
-//! from one round to the next (A B, B A, A B, …; the seed decides which comes first), so that a steady drift
-//! affects all alike. On the host every cell's target is prepared anew, because a cell of another experiment
-//! ran before it. Virtual time does not drift: cells on models run concurrently, as always. Not here:
-//! comparing (`lowtide_report::compare`).
+//! A round contains the matching cells (same step, factors and repetition) of every experiment. The order of the
+//! experiments is reversed from one round to the next (A B, B A, A B, …), so that a steady drift affects all alike.
+//! The seed decides which experiment is first. On a host, the target of every cell is prepared again, because a cell
+//! of another experiment ran before it. Virtual time does not drift, so cells on models run concurrently. Comparing
+//! the results is in `lowtide_report::compare`.
 
 use lowtide_core::rng::below;
 use lowtide_lab::campaign::{self, CampaignError, Cells, Named, Outcome, Progress, on_all_cores};
@@ -21,32 +21,32 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Why experiments cannot be interleaved.
+/// An error that prevents interleaving.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum InterleaveError {
-    /// There is nothing to compare.
+    /// The experiments have no cell in common to compare.
     #[error("`{first}` and `{second}` have no cell in common: {cells}")]
     #[diagnostic(help(
         "cells are alike where step, factors and repetition are; sweep the same levels in both"
     ))]
     NothingInCommon {
-        /// An experiment.
+        /// The first experiment.
         first: String,
-        /// The other one.
+        /// The second experiment.
         second: String,
-        /// An example of each.
+        /// An example cell of each experiment.
         cells: String,
     },
-    /// Virtual and wall time.
+    /// Some experiments run in virtual time and some in wall time.
     #[error("`{simulated}` runs on a model and `{host}` on this machine: in virtual time nothing drifts")]
     #[diagnostic(help("run them one after the other, and compare"))]
     Mixed {
         /// The experiment on a model.
         simulated: String,
-        /// The one on the host.
+        /// The experiment on the host.
         host: String,
     },
-    /// A cell needs what the cell before it did.
+    /// A cell depends on the data that an earlier cell of the same experiment left.
     #[error(
         "`{name}` measures cells on the history of those before, and in turns another cell lies between: {what}"
     )]
@@ -54,28 +54,28 @@ pub enum InterleaveError {
     History {
         /// The experiment.
         name: String,
-        /// What says so.
+        /// The reason, for the message.
         what: String,
-        /// What to write instead.
+        /// A remedy, for the user.
         advice: &'static str,
     },
 }
 
-/// Experiments that may be measured in turns.
+/// Experiments that can be interleaved.
 #[derive(Debug)]
 pub struct Turns {
     plans: Vec<Plan>,
-    /// Names that tell the experiments apart.
+    /// Unique names of the experiments.
     names: Vec<String>,
     /// Rounds of (plan, cell), in the order in which they run.
     rounds: Vec<Vec<(usize, usize)>>,
 }
 
 impl Turns {
-    /// Puts two or more plans together.
+    /// Combines two or more plans.
     ///
     /// # Errors
-    /// [`InterleaveError`] where they have nothing in common, or would destroy each other's history.
+    /// [`InterleaveError`] if two plans have no cell in common, or if a cell depends on earlier cells.
     pub fn of(mut plans: Vec<Plan>) -> Result<Turns, InterleaveError> {
         let names = names(&plans);
         let host = plans.iter().position(|plan| !plan.target.is_simulated());
@@ -103,16 +103,16 @@ impl Turns {
         &self.plans
     }
 
-    /// Cells in all.
+    /// Total number of cells.
     pub fn cells(&self) -> usize {
         self.plans.iter().map(|plan| plan.cells.len()).sum()
     }
 
-    /// Runs everything into the store at `path`, a campaign for each plan; with `resume`, goes on with the last ones of
-    /// the same plans in turns.
+    /// Runs all plans into the store at `path`, with a campaign for each. If `resume`, continues the latest campaigns
+    /// of the same interleaved plans.
     ///
     /// # Errors
-    /// As [`campaign::run`].
+    /// The errors of [`campaign::run`].
     pub fn run(
         &self,
         path: &Path,
@@ -123,7 +123,7 @@ impl Turns {
     ) -> Result<(Store, Vec<Outcome>), CampaignError> {
         for plan in &self.plans {
             campaign::check_outputs(plan, path)?;
-            // Refused before anything is written. Each turn takes its target again.
+            // The target is checked before anything is written. Each cell reserves it again.
             campaign::check_target(plan)?;
         }
         let mut store = campaign::open(path, resume)?;
@@ -158,7 +158,7 @@ impl Turns {
     }
 }
 
-/// The experiments' names, numbered where two are the same.
+/// The experiments' names. Duplicate names receive a number.
 fn names(plans: &[Plan]) -> Vec<String> {
     let name = |plan: &Plan| plan.experiment.name.clone();
     let number = |(position, plan): (usize, &Plan)| {
@@ -168,7 +168,7 @@ fn names(plans: &[Plan]) -> Vec<String> {
     plans.iter().enumerate().map(number).collect()
 }
 
-/// What makes cells of several plans alike.
+/// The key by which cells of several plans match: step, factors and repetition.
 type Likeness = (Option<String>, Vec<(String, String)>, u32);
 
 fn likeness(cell: &PlannedCell) -> Likeness {
@@ -189,7 +189,7 @@ fn common(first: &Plan, first_name: &str, second: &Plan, second_name: &str) -> R
     })
 }
 
-/// Refuses a plan whose cells need those before them, where something comes between.
+/// Refuses a plan whose cells depend on earlier cells, since cells of other plans would run in between.
 fn own_history(plan: &Plan, name: &str) -> Result<(), InterleaveError> {
     let refuse = |what: String, advice| Err(InterleaveError::History { name: name.to_owned(), what, advice });
     if plan.target.is_simulated() {
@@ -203,7 +203,7 @@ fn own_history(plan: &Plan, name: &str) -> Result<(), InterleaveError> {
         let preparation = &cell.settings.preparation;
         preparation.purge == Purge::None && preparation.fill == Fill::None
     };
-    // Every turn has drives of its own.
+    // Each cell on simulated drives opens new drives, so it cannot continue with a drive of an earlier cell.
     let goes_on = |cell: &&PlannedCell| {
         let before = plan.cells.iter().take_while(|it| it.index < cell.index);
         let used: Vec<&str> = before.flat_map(|it| drives::devices(&it.settings)).collect();
@@ -226,7 +226,7 @@ fn own_history(plan: &Plan, name: &str) -> Result<(), InterleaveError> {
     }
 }
 
-/// The cells of all plans, round by round: like cells together, in the order of the first plan that has them.
+/// The cells of all plans by round. Matching cells form a round, in the order of the first plan that has them.
 fn rounds(plans: &[Plan]) -> Vec<Vec<(usize, usize)>> {
     let mut order: Vec<Likeness> = Vec::new();
     let mut found: std::collections::BTreeMap<Likeness, Vec<(usize, usize)>> = Default::default();
@@ -329,8 +329,8 @@ mod tests {
         assert!(said.contains("`s` measures cells on the history of those before"), "{said}");
     }
 
-    /// Symptom: in turns, repetitions that should go on from each other were each measured on a new drive. Cause: every turn
-    /// takes its target anew. Fix: they are refused.
+    /// Symptom: in interleaved runs, repetitions that should continue on the same drive were each measured on a new
+    /// drive. Cause: every cell opens its target anew. Fix: such plans are refused.
     #[test]
     fn databases_on_simulated_drives_begin_each_turn_with_a_drive_as_new() {
         let plan = |name: &str, rest: &str| {

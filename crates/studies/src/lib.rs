@@ -1,8 +1,8 @@
-//! Questions that take many campaigns: are the models right, which drive meets a rate, what would another
-//! size give.
+//! Studies that consist of many campaigns: validation against published numbers, choice of a device, adaptive size
+//! curves, and fits of a device.
 //!
-//! [`ask`] is the entry point for the command line and for Python. Not here: running a single campaign
-//! (crate `lowtide-lab`) and reporting its results (crate `lowtide-report`).
+//! [`ask`] is the entry point for the command line and Python. Crate `lowtide-lab` runs single campaigns, and
+//! `lowtide-report` reports their results.
 
 pub mod adaptive;
 pub mod advise;

@@ -1,8 +1,8 @@
-//! Which plans have size curves, and what becomes of a plan that is measured so.
+//! Accepts a plan for adaptive measurement, and divides it into curves.
 //!
-//! Each cell must begin as new, so that it does not matter which were measured before; and it ends as soon as its level is known to
-//! half of the precision, or to the experiment's own where that is finer, at the latest when the experiment says. Not here: running
-//! it.
+//! Each cell must begin on a drive as new, so that the order of the cells does not matter. A cell ends as soon as its
+//! level is known to half the precision of the curve, or to the experiment's own precision if that is finer. The
+//! duration of the experiment is the upper limit. Module `run` runs the plan.
 
 use super::posterior::Curve;
 use lowtide_core::Nanos;
@@ -13,17 +13,17 @@ use lowtide_lab::plan::{Plan, PlanTarget, PlannedCell};
 use lowtide_record::analysis::Confidence;
 use std::sync::Arc;
 
-/// Fewer sizes than these leave nothing to choose.
+/// Minimum sizes per curve.
 const LEAST_SIZES: usize = 4;
-/// More than these take more memory and time than they tell: the forms are known at each of them, and so is each pair.
+/// Maximum sizes per curve. Memory and time grow with the square of the sizes.
 const MOST_SIZES: usize = 200;
-/// A cell is measured to this share of the precision that is asked of the curve.
+/// Precision of a cell, as a share of the precision of its curve.
 const OF_CELL: f64 = 0.5;
 
-/// How a plan is measured adaptively.
+/// An accepted adaptive plan.
 #[derive(Debug, Clone)]
 pub struct Adaptive {
-    /// Half of the width of each 95 % interval at most, as a share of the level.
+    /// Upper limit on the half-width of each 95 % interval, as a share of the level.
     pub precision: f64,
     pub(super) sweeps: Vec<Sweep>,
 }
@@ -31,14 +31,14 @@ pub struct Adaptive {
 /// The cells of one curve.
 #[derive(Debug, Clone)]
 pub(super) struct Sweep {
-    /// Positions in the plan, by rising size.
+    /// Positions in the plan, by ascending size.
     pub cells: Vec<usize>,
     pub curve: Arc<Curve>,
-    /// How long the measurement of a cell would have taken, where the experiment says so.
+    /// Full duration of the load of a cell, if the experiment sets one.
     pub length: Option<Nanos>,
 }
 
-/// What a curve is known by before anything is measured.
+/// The inputs of the prior of a curve.
 #[derive(PartialEq)]
 struct Kind {
     data: Vec<f64>,
@@ -46,10 +46,11 @@ struct Kind {
     uniform_writes: bool,
 }
 
-/// Makes a plan adaptive: its cells end when their level is known, and it is another plan than the one that measures every cell.
+/// Makes a plan adaptive: its cells end when their level is known. An adaptive plan has another identity than the
+/// plan that measures every cell.
 ///
 /// # Errors
-/// [`BadInput`] at the key that speaks against it, with what is accepted.
+/// [`BadInput`] at the key that prevents it, with the accepted values.
 pub fn prepare(plan: &mut Plan, precision: f64) -> Result<Adaptive, BadInput> {
     check(plan)?;
     let mut sweeps: Vec<(Vec<String>, Vec<usize>)> = Vec::new();
@@ -72,9 +73,9 @@ pub fn prepare(plan: &mut Plan, precision: f64) -> Result<Adaptive, BadInput> {
     Ok(Adaptive { precision, sweeps })
 }
 
-/// When a cell ends that is measured for a curve of some precision; requests are counted as they were.
+/// The length of a cell on a curve of the given precision. A length in requests stays as it is.
 fn ends(length: Length, precision: f64) -> Length {
-    // A drift that is no wider than the precision is let in: one that is let in anyway is no wider.
+    // A precision above the default drift tolerance would raise the drift tolerance, so it is capped at the default.
     let enough = (precision * OF_CELL).min(Confidence::default().drift_tolerance);
     match length {
         Length::Requests(_) => length,
@@ -150,7 +151,7 @@ fn check(plan: &Plan) -> Result<(), BadInput> {
     Ok(())
 }
 
-/// One curve; those that have the same sizes share what is known beforehand.
+/// Creates one curve. Curves of the same kind share their forms.
 fn sweep(
     plan: &Plan,
     mut cells: Vec<usize>,
@@ -191,7 +192,7 @@ mod tests {
     use lowtide_core::Seed;
     use lowtide_lab::experiment::Experiment;
 
-    /// A sweep, with lines in `[workload]` and in `[sweep]`.
+    /// Prepares a sweep, with the given lines in `[workload]` and `[sweep]`.
     fn adaptive(workload: &str, sweep: &str, precision: f64) -> Result<(Plan, Adaptive), BadInput> {
         let text = format!(
             "name = 't'\ntarget.device = 'intel-320-160gb'\n[before-each-cell]\npurge = 'secure-erase'\nfill = 'sequential'\n\

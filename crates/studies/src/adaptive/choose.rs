@@ -1,21 +1,22 @@
-//! Which size is measured next, and when enough is known.
+//! Chooses the next size to measure, and decides when to stop.
 //!
-//! It begins with the smallest size, the largest, and one near 85 % of it, as `fit` needs three. Then that size comes next whose level
-//! would lower the squares of all half widths the most for each hour that it takes: a Gaussian with the covariance of all levels
-//! says by how much, whatever the level turns out to be. It ends when no size that was not measured has a wider interval than was
-//! asked for, and five were measured: a form through three of them is confirmed by two more. Not here: what is known (`posterior`)
-//! and measuring.
+//! The first sizes are the smallest, the largest, and one near 85 % of the largest, since `fit` needs three. After
+//! these, the next size is the one that most reduces the sum of squared half-widths per hour of device time. The
+//! covariance of the levels predicts this reduction, whatever level will be measured.
+//!
+//! Measuring stops when the interval of every unmeasured size is as narrow as requested. At least five sizes are
+//! measured: three determine a form, and two more confirm it. The estimate is in `posterior`.
 
 use super::posterior::{Curve, Known};
 
-/// Where the third size lies, as a share of the largest.
+/// Position of the third size, as a share of the largest.
 const THIRD: f64 = 0.85;
-/// Fewer than these are not enough, however well they agree.
+/// Minimum number of measured sizes.
 const LEAST: usize = 5;
-/// How well a level will be known, one standard deviation, as a share.
+/// Expected standard deviation of the next measurement, as a share.
 const DEVIATION: f64 = 0.007;
 
-/// The sizes to begin with.
+/// The indices of the sizes to begin with.
 pub fn first(curve: &Curve) -> Vec<usize> {
     let last = curve.sizes() - 1;
     let near = |at: &usize| (curve.data(*at) / curve.data(last) - THIRD).abs();
@@ -25,8 +26,8 @@ pub fn first(curve: &Curve) -> Vec<usize> {
     all
 }
 
-/// The size to measure next; `None` where every one of those that can be measured is known to `precision`, a share, and enough are
-/// measured. `open` says which those are, `hours` what they take.
+/// The index of the size to measure next. `None` if enough sizes are measured and every size in `open` is known to
+/// `precision`, a share of the level. `open` marks the sizes that can be measured. `hours` has the duration per size.
 pub fn next(known: &Known, open: &[bool], hours: &[f64], precision: f64) -> Option<usize> {
     let sizes = open.len();
     let halves = known.half_widths();
@@ -35,7 +36,7 @@ pub fn next(known: &Known, open: &[bool], hours: &[f64], precision: f64) -> Opti
         return None;
     }
     let variance = |at: usize| known.covariance[at * sizes + at].max(1e-12);
-    // How much is left of the squares when `at` is known.
+    // The sum of squared half-widths that remains once `at` is measured.
     let left = |at: usize| -> f64 {
         (0..sizes)
             .filter(|other| open[*other] && *other != at)

@@ -1,22 +1,22 @@
-//! The curves that are thought possible before anything is measured: seconds of a byte by size of data.
+//! The prior of a curve: forms of the seconds per byte by data size.
 //!
-//! Of uniform random writes they are the forms of `fit`, `write + moved (A(ρ) − 1) + more · knee(data)`, for every policy and raw capacity
-//! of a grid and one of the knees below; and one that knows no law, `a + b · data`, which is all there is for other loads. Each is
-//! linear in its costs, so the costs need no grid.
+//! Uniform random writes follow the forms of `fit`, `write + moved (A(ρ) − 1) + more · knee(data)`, for every policy,
+//! every raw capacity of a grid, and every knee below. Another form, `a + b · data`, assumes no law; it is the only
+//! form for other loads. Each form is linear in its costs, so the costs need no grid.
 //!
-//! | knee | what it is of |
+//! | knee | cause |
 //! |---|---|
 //! | none | |
-//! | (1 − reach / data)₊ | a mapping table that reaches so much data |
-//! | 1 / (1 + (onset / data)ᵖ) | cleaning that costs nothing while whatever is cleaned is empty, and something from there on |
-//! | 1 beyond a size, else 0 | a step: a cache or a region that is full |
+//! | (1 − reach / data)₊ | a map cache that covers only `reach` bytes of data |
+//! | 1 / (1 + (onset / data)ᵖ) | cleaning that is free while victim blocks are empty, and has a cost above `onset` |
+//! | 1 above a size, else 0 | a step: a cache or a region is full |
 //!
-//! Not here: how far a drive is from its form (`posterior`).
+//! The deviation of a drive from its form is modelled in `posterior`.
 
 use crate::fit::Amplification;
 use lowtide_device::flash::spec::Policy;
 
-/// What is cleaned next.
+/// Cleaning policies.
 const POLICIES: [Policy; 6] = [
     Policy::Greedy,
     Policy::DChoices(8),
@@ -25,43 +25,44 @@ const POLICIES: [Policy; 6] = [
     Policy::Fifo,
     Policy::Random,
 ];
-/// Map units of a block: forms hardly depend on it.
+/// Map units per block. The forms hardly depend on it.
 const UNITS: u64 = 256;
-/// Room beside the capacity, as shares of it, on a scale of ratios.
+/// The grid of spare NAND as a share of the capacity, spaced geometrically.
 const ROOMS: usize = 30;
 const LEAST_ROOM: f64 = 0.01;
 const MOST_ROOM: f64 = 1.0;
-/// Places of knees, from half the smallest size to a part of the largest: few of the wide ones, more of the narrow ones.
+/// Numbers of knee positions, from half the smallest size to `FARTHEST` of the largest. Onsets need more positions
+/// than reaches because they are narrower.
 const REACHES: usize = 10;
 const ONSETS: usize = 24;
 const FARTHEST: f64 = 0.7;
-/// How narrow an onset may be.
+/// Powers p of an onset: a larger power makes it narrower.
 const POWERS: [f64; 3] = [4.0, 7.0, 11.0];
-/// How probable it is beforehand that there is a knee, each kind as well as the others, …
+/// Prior probability of a knee, divided equally among the kinds, …
 const WITH_KNEE: f64 = 0.3;
-/// … and that no law is followed.
+/// … and of a curve without a law.
 const LAWLESS: f64 = 0.05;
-/// What is expected of the costs beforehand, in units of the fastest byte, and one standard deviation.
+/// Prior mean and standard deviation of each cost, in units of the fastest byte.
 const COSTS: [(f64, f64); 3] = [(1.0, 0.5), (1.5, 2.0), (0.0, 0.6)];
 const LAWLESS_COSTS: [(f64, f64); 3] = [(1.0, 0.5), (0.0, 2.0), (0.0, 1e-6)];
-/// How far a drive is from its form: the median expected beforehand, as a share.
+/// Prior median of the deviation of a drive from its form, as a share.
 const FROM_LAW: f64 = 0.012;
 const FROM_LINE: f64 = 0.04;
 
-/// Where a curve bends beside its law.
+/// An additional bend of a curve.
 #[derive(Debug, Clone, Copy)]
 enum Knee {
     None,
-    /// From this much data on.
+    /// A map cache that covers this many bytes.
     Reach(f64),
-    /// Around this much data, with this power.
+    /// A gradual rise around this many bytes, with this power.
     Onset(f64, f64),
-    /// Beyond this much data.
+    /// A step above this many bytes.
     Step(f64),
 }
 
 impl Knee {
-    /// All of them, each with its probability beforehand.
+    /// All knees, each with its prior probability.
     fn all(data: &[f64]) -> Vec<(Knee, f64)> {
         let (from, to) = (data[0] / 2.0, data[data.len() - 1] * FARTHEST);
         let places =
@@ -88,20 +89,20 @@ impl Knee {
     }
 }
 
-/// One curve up to its costs.
+/// A form of a curve, linear in its costs.
 #[derive(Debug, Clone)]
 pub(super) struct Form {
-    /// What each cost is multiplied by, at each size.
+    /// The coefficient of each cost, at each size.
     pub rows: Vec<[f64; 3]>,
-    /// Mean and standard deviation of each cost beforehand.
+    /// Prior mean and standard deviation of each cost.
     pub costs: [(f64, f64); 3],
-    /// The logarithm of its probability beforehand.
+    /// The logarithm of the prior probability.
     pub ln_prior: f64,
-    /// How far from it a drive is expected to be, as a share.
+    /// Prior median of the deviation of a drive from this form, as a share.
     pub misfit: f64,
 }
 
-/// The forms at sizes of data, bytes, rising; there are two at least.
+/// The forms at `data` (bytes, ascending), which has at least two sizes.
 pub(super) fn forms(data: &[f64], capacity: f64, uniform_writes: bool) -> Vec<Form> {
     let largest = data.iter().copied().fold(0.0, f64::max);
     let line = data.iter().map(|data| [1.0, data / largest, 0.0]).collect();

@@ -1,8 +1,8 @@
-//! Small symmetric matrices that are positive definite: their Cholesky factor, and what is solved with it.
+//! Cholesky factors of small, symmetric positive-definite matrices.
 //!
-//! Rows follow one another in one list. A curve has tens of sizes, so nothing here is made for more.
+//! Matrices are stored row by row. The algorithms are not optimised for large matrices: a curve has few sizes.
 
-/// The lower factor of a matrix, row by row.
+/// The lower triangular factor, row by row.
 #[derive(Debug, Clone)]
 pub(super) struct Factor {
     size: usize,
@@ -10,7 +10,7 @@ pub(super) struct Factor {
 }
 
 impl Factor {
-    /// Of a matrix of `size` rows; `None` where it is not positive definite.
+    /// Factors a matrix of `size` rows. `None` if it is not positive definite.
     pub(super) fn of(matrix: &[f64], size: usize) -> Option<Factor> {
         let mut lower = vec![0.0; size * size];
         for row in 0..size {
@@ -29,7 +29,7 @@ impl Factor {
         Some(Factor { size, lower })
     }
 
-    /// The solution of `lower · z = right`, in place.
+    /// Solves `lower · z = right` in place.
     pub(super) fn forward(&self, right: &mut [f64]) {
         for row in 0..self.size {
             let done: f64 = (0..row).map(|n| self.lower[row * self.size + n] * right[n]).sum();
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_factor_solves_and_knows_the_determinant() {
-        // By hand: [[4, 2], [2, 5]] has the factor [[2, 0], [1, 2]] and the determinant 16.
+        // Computed by hand: [[4, 2], [2, 5]] has the factor [[2, 0], [1, 2]] and the determinant 16.
         let factor = Factor::of(&[4.0, 2.0, 2.0, 5.0], 2).expect("positive definite");
         let mut right = [2.0, 5.0];
         factor.forward(&mut right);

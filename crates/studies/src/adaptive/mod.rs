@@ -1,14 +1,17 @@
-//! A size curve from a part of its sizes: which is measured next, and when enough is known.
+//! Adaptive measurement of size curves: only some sizes are measured, and the others are predicted.
 //!
 //! ```text
 //!   Plan ─► Adaptive: a curve for each combination of the other factors
 //!             └─► measured levels ─► Curve::known: forms, Gaussian process ─► next size ─► one cell ┐
-//!                        ▲                             └─► all known to the precision: the rest is   │
-//!                        └──────────────────────────────── predicted ────────────────────────────────┘
+//!                        ▲                             └─► all known to the precision: predict the   │
+//!                        └──────────────────────────────── unmeasured sizes ─────────────────────────┘
 //! ```
 //!
-//! docs/models/fit.md has the equations, docs/guide/adaptive.md what it saved. Not here: loads without one level; databases, bursts,
-//! events and traces.
+//! docs/models/fit.md has the equations, docs/guide/adaptive.md the savings.
+//!
+//! # Not supported
+//!
+//! Loads without a single level: databases, bursts, events and traces.
 
 mod accept;
 mod choose;

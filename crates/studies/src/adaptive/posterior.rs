@@ -1,118 +1,120 @@
-//! What levels at some sizes tell of the levels at all: Bayes over the forms, with a Gaussian process for what no form follows.
+//! The Bayesian estimate of a curve: levels at all sizes, from measured levels at some of them.
 //!
-//! The seconds of a byte, q, over those of a line through what was measured (in logarithms), g, are taken for
+//! Let q be the seconds per byte, and ln g the linear interpolation of ln q between the measured sizes. The model is
 //!
 //! ```text
 //!   q(x) / g(x) = form(x) · costs / g(x) + δ(x) + noise        δ: a Gaussian process, Matérn 3/2, of amplitude s
 //! ```
 //!
-//! For a form and an s that is a linear Gaussian problem: the costs, δ and the probability of what was measured have closed forms
-//! (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2.7). All forms and amplitudes are weighed by that probability,
-//! and what they say is mixed. δ is correlated along the curve: a step of the curve counts as distance, so that little is known
-//! across one. Not here: which size comes next (`choose`).
+//! The process δ models the deviation of a drive from its form. For a given form and s, the model is linear and
+//! Gaussian: the costs, δ and the likelihood of the measurements have closed forms (Rasmussen and Williams, "Gaussian
+//! Processes for Machine Learning", 2.7). The result is a mixture of all forms and amplitudes, weighted by their
+//! posterior probability. A change of the level counts as distance in the correlation of δ, so that levels on one
+//! side of a step have little influence on the other side. Module `choose` selects the next size.
 
 use super::forms::{Form, forms};
 use super::linear::Factor;
 use rayon::prelude::*;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Amplitudes of what no form follows, as shares.
+/// Candidate amplitudes s of δ, as shares of the level.
 const AMPLITUDES: [f64; 9] = [0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512];
-/// Their spread beforehand around what a form expects, as a logarithm.
+/// Standard deviation of the prior of ln s around the misfit that a form expects.
 const SPREAD: f64 = 0.9;
-/// How far δ is correlated, as a share of the largest size.
+/// Correlation length of δ, as a share of the largest size.
 const LENGTH: f64 = 0.25;
-/// How far as a logarithm of the level.
+/// Correlation length of δ in the logarithm of the level.
 const LENGTH_OF_LEVEL: f64 = 1.0;
-/// Hypotheses that are so much less probable than the best count for nothing.
+/// Hypotheses with a lower probability than this, relative to the best, are ignored.
 const NOTHING: f64 = 1e-5;
-/// Hypotheses that are added up in one go.
+/// Hypotheses that are summed by one task.
 const PART: usize = 64;
-/// Rounding takes variances no lower.
+/// Lower bound of a variance, against rounding errors.
 const LEAST_VARIANCE: f64 = 1e-12;
-/// The ends of a 95 % interval.
+/// Quantiles that bound a 95 % interval.
 const ENDS: [f64; 2] = [0.025, 0.975];
-/// Steps of the search for an end.
+/// Steps of the bisection for a quantile.
 const STEPS: usize = 30;
 
 /// A measured level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Seen {
-    /// Which of the sizes.
+    /// Index of the size in the curve.
     pub at: usize,
-    /// Any rate.
+    /// The level, in any unit of rate.
     pub level: f64,
-    /// One standard deviation, as a share.
+    /// Standard deviation, as a share of the level.
     pub deviation: f64,
 }
 
-/// The sizes of a curve, and what can be said of it beforehand.
+/// The sizes of a curve, with its prior.
 #[derive(Debug, Clone)]
 pub struct Curve {
-    /// Bytes of data, rising.
+    /// Bytes of data, ascending.
     data: Vec<f64>,
     forms: Vec<Form>,
 }
 
-/// What is known of a curve. Shares are shares of the level.
+/// The posterior of a curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Known {
-    /// The level at each size.
+    /// The level at each size, in the unit of the measured levels.
     pub levels: Vec<f64>,
-    /// The ends of its 95 % interval.
+    /// The lower end of the 95 % interval of each level.
     pub low: Vec<f64>,
-    /// The upper ones.
+    /// The upper end of the 95 % interval of each level.
     pub high: Vec<f64>,
-    /// The covariance of all levels, as shares, row by row.
+    /// The covariance of all levels as shares of the level, row by row.
     pub(super) covariance: Vec<f64>,
-    /// How far the drive is from the forms, as a share.
+    /// Posterior mean of the amplitude s, as a share.
     pub misfit: f64,
-    /// How many sizes were measured.
+    /// Number of measured sizes.
     pub measured: usize,
 }
 
 impl Known {
-    /// Half of the width of each interval, as a share of the level.
+    /// Half the width of each interval, as a share of the level.
     pub fn half_widths(&self) -> Vec<f64> {
         let each = self.levels.iter().zip(self.low.iter().zip(&self.high));
         each.map(|(level, (low, high))| (high - low) / 2.0 / level).collect()
     }
 }
 
-/// A form with an amplitude, its weight, and what it says at each size.
+/// The posterior for one form and amplitude: its weight, and a normal distribution at each size.
 struct Said {
     weight: f64,
     means: Vec<f64>,
     deviations: Vec<f64>,
 }
 
-/// What many of them say: each alone, and the weighed second moments around the line, row by row.
+/// The posteriors of one task, and the sum of their weighted second moments around the line, row by row.
 struct Part {
     said: Vec<Said>,
     moments: Vec<f64>,
 }
 
 impl Curve {
-    /// A curve over sizes of data (bytes, rising) on a device of some capacity. The laws of `fit` count for uniform random writes.
+    /// Creates a curve over `data` (bytes, ascending) on a device of `capacity` bytes. The laws of `fit` apply if
+    /// `uniform_writes`; other loads use only a straight line.
     pub fn new(data: &[f64], capacity: f64, uniform_writes: bool) -> Curve {
         debug_assert!(data.windows(2).all(|pair| pair[0] < pair[1]), "sizes rise");
         Curve { data: data.to_vec(), forms: forms(data, capacity, uniform_writes) }
     }
 
-    /// How many sizes it has.
+    /// Number of sizes.
     pub fn sizes(&self) -> usize {
         self.data.len()
     }
 
-    /// The size at a place, bytes.
+    /// The size at an index, in bytes.
     pub fn data(&self, at: usize) -> f64 {
         self.data[at]
     }
 
-    /// What levels at some of the sizes tell of all of them.
+    /// Computes the posterior of all levels from the measured ones.
     ///
     /// # Panics
-    /// Where nothing was measured.
+    /// Panics if `seen` is empty.
     pub fn known(&self, seen: &[Seen]) -> Known {
         let sizes = self.data.len();
         let line = self.line(seen);
@@ -141,7 +143,7 @@ impl Curve {
             .filter(|(.., weight)| *weight > NOTHING)
             .collect();
         let whole: f64 = kept.iter().map(|(.., weight)| weight).sum();
-        // Parts are added in order, so that the sum does not depend on how many threads there are.
+        // Parts are summed in order, so that rounding does not depend on the number of threads.
         let parts: Vec<Part> = kept
             .par_chunks(PART)
             .map(|some| {
@@ -160,7 +162,7 @@ impl Curve {
         Known { measured: seen.len(), ..mixed(parts, &line, misfit) }
     }
 
-    /// Seconds of a byte on a line through what was measured, in logarithms, at each size.
+    /// The line g at each size: seconds per byte, interpolated linearly in the logarithm between measured sizes.
     fn line(&self, seen: &[Seen]) -> Vec<f64> {
         let mut points: Vec<(f64, f64)> = seen.iter().map(|it| (self.data[it.at], -it.level.ln())).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -175,7 +177,7 @@ impl Curve {
         self.data.iter().map(at).map(f64::exp).collect()
     }
 
-    /// The correlation of δ between all sizes, row by row.
+    /// The correlation matrix of δ, row by row.
     fn kernel(&self, line: &[f64]) -> Vec<f64> {
         let largest = self.data[self.data.len() - 1];
         let mut along = vec![0.0];
@@ -192,7 +194,7 @@ impl Curve {
     }
 }
 
-/// The rows of a form over the line, with costs in units of the fastest byte.
+/// Divides the coefficients of a form by the line g. Costs are in units of the fastest byte.
 fn scaled(form: &Form, line: &[f64], fastest: f64) -> Vec<[f64; 3]> {
     form.rows.iter().zip(line).map(|(row, line)| row.map(|it| it * fastest / line)).collect()
 }
@@ -205,12 +207,12 @@ fn of_costs(form: &Form, a: &[f64; 3], b: &[f64; 3]) -> f64 {
     (0..3).map(|n| a[n] * b[n] * form.costs[n].1 * form.costs[n].1).sum()
 }
 
-/// The covariance that not knowing the costs gives, between some sizes, row by row.
+/// The prior covariance at some sizes due to the unknown costs, row by row.
 fn covariance_of_costs(form: &Form, rows: &[[f64; 3]], at: impl Iterator<Item = usize> + Clone) -> Vec<f64> {
     at.clone().flat_map(|a| at.clone().map(move |b| of_costs(form, &rows[a], &rows[b]))).collect()
 }
 
-/// The covariance of what was measured.
+/// The covariance of the measurements.
 fn of_seen(plain: &[f64], seen: &[Seen], kernel: &[f64], sizes: usize, amplitude: f64) -> Vec<f64> {
     let mut matrix = plain.to_vec();
     for (i, a) in seen.iter().enumerate() {
@@ -222,7 +224,7 @@ fn of_seen(plain: &[f64], seen: &[Seen], kernel: &[f64], sizes: usize, amplitude
     matrix
 }
 
-/// The logarithm of the probability of what was measured.
+/// The logarithm of the marginal likelihood of the measurements, up to a constant.
 fn evidence(
     plain: &[f64],
     means: &[f64],
@@ -238,7 +240,7 @@ fn evidence(
     -rest.iter().map(|it| it * it).sum::<f64>() / 2.0 - factor.ln_root()
 }
 
-/// What one form with one amplitude says at every size; its second moments are added to those of others.
+/// The posterior for one form and amplitude. Adds its weighted second moments to `moments`.
 fn said(
     form: &Form,
     rows: &[[f64; 3]],
@@ -282,7 +284,7 @@ fn said(
     Said { weight, means, deviations }
 }
 
-/// What all of them say together.
+/// Mixes the posteriors.
 fn mixed(parts: Vec<Part>, line: &[f64], misfit: f64) -> Known {
     let sizes = line.len();
     let mut covariance = vec![0.0; sizes * sizes];
@@ -298,7 +300,7 @@ fn mixed(parts: Vec<Part>, line: &[f64], misfit: f64) -> Known {
         covariance[a * sizes + a] = covariance[a * sizes + a].max(LEAST_VARIANCE);
     }
     let normal = Normal::standard();
-    // The share of the mixture below a value.
+    // The cumulative distribution of the mixture.
     let below = |at: usize, value: f64| -> f64 {
         said.iter().map(|it| it.weight * normal.cdf((value - it.means[at]) / it.deviations[at])).sum()
     };
@@ -312,7 +314,7 @@ fn mixed(parts: Vec<Part>, line: &[f64], misfit: f64) -> Known {
         (low + high) / 2.0
     };
     let ends: Vec<[f64; 2]> = (0..sizes).into_par_iter().map(|at| ENDS.map(|share| end(at, share))).collect();
-    // Levels are one over seconds; where these may be none at all, nothing is known.
+    // A level is the reciprocal of the seconds, so the seconds have a lower bound.
     let level = |at: usize, seconds: f64| 1.0 / (line[at] * seconds.max(mean[at] * 1e-3));
     for a in 0..sizes {
         for b in 0..sizes {

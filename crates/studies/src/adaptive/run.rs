@@ -1,9 +1,10 @@
-//! Running an adaptive plan: one cell after the other, each chosen by what those before it told.
+//! Runs an adaptive plan cell by cell. Each size is chosen from the results of the earlier cells.
 //!
-//! Curves of several combinations are independent; on models they run side by side, and so do the first sizes of each, which are
-//! chosen beforehand. A target of the host is held from the first cell to the last: nobody gets it while the next is chosen. What
-//! follows from a cell follows from its numbers alone, so that a campaign that is resumed chooses as an unbroken one. Leaves
-//! out the choice itself (`choose`) and what is known (`posterior`).
+//! Curves are independent of each other. On models they run concurrently, and so do the initial sizes of each curve.
+//! A host target is held from the first cell to the last, so that no other process gets it between two cells. A
+//! choice depends only on the measured numbers, so resuming a campaign does not change its choices.
+//!
+//! The choice is in `choose`, the estimate in `posterior`.
 
 use super::accept::Sweep;
 use super::posterior::{Known, Seen};
@@ -20,25 +21,25 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The deviation of a level that did not settle, as a share, and the least that is believed.
+/// Least standard deviation of a level that did not settle, as a share. `LEAST` applies to settled levels.
 const UNSETTLED: f64 = 0.02;
 const LEAST: f64 = 0.004;
 
-/// What a cell came to.
+/// The result of a cell.
 #[derive(Debug, Clone, Copy)]
 struct Came {
-    /// MiB/s.
+    /// The level in MiB/s.
     level: f64,
     deviation: f64,
-    /// How long it took, and how long of that its load.
+    /// The duration of the cell, and the duration of its load.
     took: Nanos,
     load: Nanos,
 }
 
-/// Runs an adaptive plan into the store at `path`, as [`lowtide_lab::campaign::run`] does a whole one.
+/// Runs an adaptive plan into the store at `path`. [`lowtide_lab::campaign::run`] does the same for full plans.
 ///
 /// # Errors
-/// [`CampaignError`] where the store fails or the target is refused.
+/// [`CampaignError`] if the store fails or the target is refused.
 pub fn run(
     (plan, adaptive): (&Plan, &Adaptive),
     path: &Path,
@@ -89,8 +90,8 @@ struct Run<'a, 'r> {
 }
 
 impl Run<'_, '_> {
-    /// Measures a curve until it is known; `None` where it was interrupted, or none of its sizes could be measured. `measure` runs cells,
-    /// unless they were measured before.
+    /// Measures a curve until its levels are known well enough. `None` if it was interrupted, or if all its sizes
+    /// failed. `measure` runs cells that have no result yet.
     fn sweep(&self, sweep: &Sweep, measure: &mut dyn FnMut(&[usize])) -> Option<Known> {
         let cells: Vec<usize> = first(&sweep.curve).iter().map(|at| sweep.cells[*at]).collect();
         measure(&cells);
@@ -101,7 +102,7 @@ impl Run<'_, '_> {
             let (seen, open, hours) = self.so_far(sweep);
             let label = |at: usize| self.plan.cells[sweep.cells[at]].label();
             let at = if seen.is_empty() {
-                // Nothing is known to choose by, and another size may not fail.
+                // Without a measured level, the first size that has not failed is next.
                 let at = open.iter().position(|open| *open)?;
                 self.heard.inner.note(&format!("next {}; every size before it failed", label(at)));
                 at
@@ -128,13 +129,13 @@ impl Run<'_, '_> {
         }
     }
 
-    /// What each size of a curve came to, where it was measured.
+    /// The result of each size of a curve. `None` for sizes without one.
     fn came(&self, sweep: &Sweep) -> Vec<Option<Came>> {
         let state = self.heard.state();
         sweep.cells.iter().map(|cell| state.came.get(&(*cell as u32)).copied()).collect()
     }
 
-    /// What was seen of a curve, which of its sizes may still be measured, and the hours of each.
+    /// The measured levels of a curve, its sizes that can still be measured, and the estimated hours of each size.
     fn so_far(&self, sweep: &Sweep) -> (Vec<Seen>, Vec<bool>, Vec<f64>) {
         let came = self.came(sweep);
         let seen = came.iter().enumerate();
@@ -147,8 +148,8 @@ impl Run<'_, '_> {
         (seen.collect(), open, hours)
     }
 
-    /// What is predicted of the sizes that were left out of the curves that ended, by their numbers; and what that spared. Nothing is
-    /// predicted of a curve of which no size could be measured: all of them failed.
+    /// The predictions for the unmeasured sizes of complete curves, by cell index, and a summary of the device time
+    /// saved. A curve has no predictions if all its sizes failed.
     fn finish(&self, ended: &BTreeMap<usize, Known>) -> (Vec<(u32, Predicted)>, Fact) {
         let (mut predicted, mut spent, mut whole) = (Vec::new(), 0.0, 0.0);
         let mut measured = 0;
@@ -188,7 +189,7 @@ fn hours(time: Nanos) -> f64 {
     time.as_secs_f64() / 3600.0
 }
 
-/// A number of every size of a curve, on lines between those that are known.
+/// A number at each size of a curve, interpolated linearly between the measured sizes.
 fn between(sweep: &Sweep, came: &[Option<Came>], number: impl Fn(&Came) -> f64) -> Vec<f64> {
     let points: Vec<(f64, f64)> = came
         .iter()
@@ -206,13 +207,15 @@ fn between(sweep: &Sweep, came: &[Option<Came>], number: impl Fn(&Came) -> f64) 
     (0..came.len()).map(|n| at(sweep.curve.data(n))).collect()
 }
 
-/// The level of a cell and its deviation: of its steady window; else the mean of its last quarter, which may lie as far from where it
-/// settles as from the quarter before.
+/// The level of a cell, and its standard deviation as a share.
+///
+/// A steady cell has the level of its steady window. Any other cell has the mean of its last quarter; its deviation
+/// is at least the change from the third quarter to the last.
 fn came_to(verdict: &Verdict, rows: &[Row]) -> Option<(f64, f64)> {
     let last = rows.last()?;
     let quarters = [2, 3].map(|n| {
         let (from, to) = (last.end_ns / 4 * n, last.end_ns / 4 * (n + 1));
-        // A single interval is not left out.
+        // The last interval always counts, so that a run of one interval has a level.
         let within = |row: &&Row| row.start_ns >= from.min(last.start_ns) && (n == 3 || row.end_ns <= to);
         rows.iter().filter(within).fold((0.0, 0.0), |(done, seconds), row| {
             (done + row.rate() * row.seconds(), seconds + row.seconds())
@@ -233,7 +236,7 @@ fn came_before(cell: &Cell) -> Option<Came> {
     Some(Came { level, deviation, took: cell.took.unwrap_or(load), load })
 }
 
-/// Hears what cells come to, and passes everything on.
+/// Collects the results of cells, and forwards all progress.
 struct Heard<'a> {
     inner: &'a dyn Progress,
     state: Mutex<State>,
@@ -273,7 +276,7 @@ impl Progress for Heard<'_> {
             Some((level, deviation)) => {
                 state.came.insert(cell.index, Came { level, deviation, took, load });
             }
-            // Nothing was done in it, and nothing can be told of it.
+            // A cell without any throughput gives no level, so it counts as failed.
             None => {
                 state.failed.insert(cell.index);
             }
@@ -309,7 +312,7 @@ mod tests {
     use lowtide_lab::experiment::Experiment;
     use std::path::PathBuf;
 
-    /// Takes the directory under test away until so many cells have failed.
+    /// Moves the directory under test away until `failures` cells have failed.
     struct Hindered {
         directory: PathBuf,
         away: PathBuf,
@@ -335,8 +338,8 @@ mod tests {
         }
     }
 
-    /// Two curves of seven sizes of files, of which the first cells fail; how many of the first and of the second stand where, and
-    /// what was noted.
+    /// Runs two curves of seven file sizes each, whose first cells fail. Returns the number of cells in each state
+    /// for the first and second curve, and the notes.
     fn hindered(failures: usize) -> ([BTreeMap<&'static str, usize>; 2], Vec<String>) {
         let folder = tempfile::tempdir().expect("a folder");
         let (directory, away) = (folder.path().join("under-test"), folder.path().join("away"));

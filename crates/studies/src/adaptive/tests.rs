@@ -1,7 +1,7 @@
-//! Curves that are known are found from a part of their sizes, and what is said of the others holds as often as it says.
+//! Tests that known curves are recovered from some of their sizes, and that 95 % intervals are reliable.
 //!
-//! The drives drawn here follow the laws with other costs and blocks than those that are looked for, and leave them by a few per cent.
-//! Not here: simulated drives; those are in `crates/cli/tests/adaptive.rs` and docs/guide/adaptive.md.
+//! The random drives follow the laws of the forms within a few per cent, but with other costs and block sizes. Tests
+//! with simulated drives are in `crates/cli/tests/adaptive.rs`; docs/guide/adaptive.md has their results.
 
 use super::*;
 use crate::fit::Amplification;
@@ -11,7 +11,7 @@ use lowtide_device::flash::spec::Policy;
 
 const SEED: u64 = 11;
 const PRECISION: f64 = 0.05;
-/// Noise of a measured level.
+/// Noise of a measured level: one standard deviation, as a share.
 const NOISE: f64 = 0.006;
 const GIB: f64 = (1u64 << 30) as f64;
 const CAPACITY: f64 = 149.0 * GIB;
@@ -20,7 +20,7 @@ fn sizes() -> Vec<f64> {
     (1..=14).map(|n| f64::from(n) * 10.0 * GIB).collect()
 }
 
-/// A level by size and random numbers.
+/// True levels by size, and a stream of random numbers for the noise.
 struct Truth {
     levels: Vec<f64>,
     rng: Rng,
@@ -32,7 +32,7 @@ impl Truth {
         Truth { levels: sizes().iter().map(|data| level(*data)).collect(), rng }
     }
 
-    /// A drive of some policy, room, costs and perhaps a mapping table that does not reach everything, near its law.
+    /// A random drive near its law: random policy, spare NAND, costs and, in some cases, a limited map cache.
     fn drawn(seed: u64) -> Truth {
         let mut rng = Seed::new(SEED).part("drive", seed).stream();
         let policies =
@@ -56,12 +56,12 @@ impl Truth {
     }
 
     fn measured(&mut self, at: usize) -> Seen {
-        // Twelve uniform numbers are nearly normal.
+        // A sum of twelve uniform numbers is nearly normal.
         let noise = (0..12).map(|_| unit(&mut self.rng)).sum::<f64>() - 6.0;
         Seen { at, level: self.levels[at] * (1.0 + NOISE * noise), deviation: NOISE }
     }
 
-    /// Measures until everything is known; which sizes, and what is known.
+    /// Measures until `next` returns `None`. Returns the measured sizes and the posterior.
     fn run(&mut self, curve: &Curve) -> (Vec<usize>, Known) {
         let mut seen: Vec<Seen> = first(curve).into_iter().map(|at| self.measured(at)).collect();
         loop {
@@ -78,7 +78,7 @@ impl Truth {
         }
     }
 
-    /// How far each size that was not measured is from what is known, as a share.
+    /// The error of the prediction at each unmeasured size, as a share.
     fn errors(&self, measured: &[usize], known: &Known) -> Vec<f64> {
         let others = (0..self.levels.len()).filter(|at| !measured.contains(at));
         others.map(|at| known.levels[at] / self.levels[at] - 1.0).collect()
@@ -107,7 +107,7 @@ fn what_is_said_of_sizes_that_were_not_measured_holds_as_often_as_it_says() {
     println!(
         "{cells} cells for {drives} curves; of {count} predicted {beyond} beyond {PRECISION}, {outside} outside"
     );
-    // 5 % may be; twice as many would say that the intervals are wrong.
+    // 5 % are expected. Above 10 % the intervals would be wrong.
     assert!(beyond * 20 <= count, "{beyond} of {count} are farther away than was asked for");
     assert!(outside * 10 <= count, "{outside} of {count} intervals do not hold the level");
     assert!(cells <= drives * 6, "{cells} cells for {drives} curves of 14 sizes spare little");
@@ -135,7 +135,7 @@ fn a_stretch_that_no_form_follows_is_noticed_and_costs_cells() {
     let curve = Curve::new(&sizes(), CAPACITY, true);
     let form = Amplification::of(Policy::Fifo, 64).expect("it has a form");
     let law = |data: f64| 100.0 / (1.0 + 2.0 * (form.at(data / CAPACITY / 1.15) - 1.0));
-    // Faster in between: no law, no knee.
+    // A faster stretch in the middle, which neither a law nor a knee describes.
     let stretch = |data: f64| law(data) * if (45.0..85.0).contains(&(data / GIB)) { 1.3 } else { 1.0 };
     let (plain, _) = Truth::of(law, 1).run(&curve);
     let mut truth = Truth::of(stretch, 1);
@@ -143,7 +143,7 @@ fn a_stretch_that_no_form_follows_is_noticed_and_costs_cells() {
     let errors = truth.errors(&measured, &known);
     println!("law alone: {plain:?}; with the stretch: {measured:?}, {errors:?}");
     assert!(measured.len() >= plain.len() + 3, "{measured:?}, and {plain:?} where the law holds");
-    // Sizes 50, 60, 70 and 80 GiB, and those beside them.
+    // Sizes 40 and 50 GiB, and 80 and 90 GiB: both sides of each edge.
     for at in [3, 4, 7, 8] {
         assert!(measured.contains(&at), "{at}: {measured:?}");
     }
@@ -158,7 +158,7 @@ fn a_curve_without_a_law_is_known_by_the_process_alone() {
     let (measured, known) = flat.run(&curve);
     assert!(measured.len() <= 6, "nothing happens, and {} sizes were measured", measured.len());
     assert!(flat.errors(&measured, &known).iter().all(|error| error.abs() < PRECISION));
-    // A cache in front of something slower: what does not fit in it is read from there.
+    // A cache of 40 GiB in front of a slower device.
     let cache = |data: f64| 1.0 / (1.0 + 9.0 * (1.0 - 40.0 * GIB / data).max(0.0)) * 400.0;
     let mut cached = Truth::of(cache, 1);
     let (measured, known) = cached.run(&curve);
@@ -180,7 +180,7 @@ fn it_ends_where_all_is_known_and_not_before() {
     (open[0], open[13]) = (false, false);
     let at = next(&two, &open, &hours, PRECISION).expect("two sizes do not make a curve");
     assert!(two.half_widths()[at] > PRECISION);
-    // What is dear is not chosen where its neighbour tells nearly as much.
+    // A size that takes ten times as long is not chosen if another size is nearly as informative.
     let mut dear = hours.clone();
     dear[at] = 10.0;
     assert_ne!(next(&two, &open, &dear, PRECISION), Some(at));

@@ -1,4 +1,4 @@
-//! What an advice assumes, and what it leaves out: a list to read before money is spent.
+//! Lists the assumptions and omissions of an answer, for a user who is about to buy.
 
 use super::candidate::TERMINALS_PER_WAREHOUSE;
 use super::choose::{Advice, POOLS};
@@ -8,7 +8,7 @@ use lowtide_engines::model::Machine;
 use lowtide_report::number::significant;
 use lowtide_report::{Column, Table, Value};
 
-/// The list.
+/// The table of assumptions.
 pub(super) fn assumptions(advice: &Advice) -> Table {
     let question = &advice.question;
     let mut list = vec![(
@@ -162,7 +162,7 @@ fn tpcc(question: &Question, load: &TpccLoad) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// At which sizes devices were simulated.
+/// The scales at which devices were simulated.
 fn sizes(advice: &Advice) -> String {
     let mut scales: Vec<u64> =
         advice.rows.iter().filter(|row| row.measured().is_some()).map(|row| row.candidate.scale).collect();

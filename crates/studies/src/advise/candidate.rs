@@ -1,6 +1,6 @@
-//! The devices that come into question: what they hold and cost, what of them wears, and at which size they are simulated.
+//! Candidate devices: capacity, price, wear, and the scale at which they are simulated.
 //!
-//! Not here: what they do (`trial`).
+//! Trials of the candidates are in `trial`.
 
 use super::AdviseError;
 use super::question::{Asked, Question};
@@ -10,72 +10,72 @@ use lowtide_device::{DeviceSpec, Wear};
 use lowtide_files::device::{self, Device, DeviceError, Listed};
 use lowtide_report::lifetime::Endurance;
 
-/// Requests that fill the drive that is simulated in place of a larger one, at least.
+/// Minimum capacity of a scaled-down drive, in requests, …
 const LEAST_REQUESTS: u64 = 400_000;
-/// Bytes of that drive, at least and at most where the bytes of requests ask for more or less.
+/// … and bounds for that minimum, in bytes.
 const LEAST_BYTES: Bytes = Bytes::new(2_000_000_000);
 const MOST_BYTES: Bytes = Bytes::new(10_000_000_000);
-/// Terminals that a warehouse of a smaller database has at most; the benchmark itself has ten.
+/// Maximum terminals per warehouse of a scaled-down database. The benchmark itself has ten.
 pub(super) const TERMINALS_PER_WAREHOUSE: u32 = 4;
-/// The largest divisor that is tried.
+/// Limit on the divisor.
 const MOST_SCALE: u64 = 1 << 16;
 
-/// A device that comes into question.
+/// A candidate device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// What an experiment calls it: a name, or the path of a file.
+    /// Target of its experiments: a device name, or the path of a device file.
     pub target: String,
-    /// What its file says.
+    /// Contents of its device file.
     pub device: Device,
-    /// What it costs, in US dollars, and who says so.
+    /// Its price in US dollars, if known.
     pub price_usd: Option<f64>,
-    /// Whether that was said by the user.
+    /// Whether the user gave the price.
     pub own_price: bool,
-    /// What of it wears.
+    /// Its wear by writing.
     pub wearing: Wearing,
-    /// How many times smaller it is simulated.
+    /// The divisor for the device and the data in simulations.
     pub scale: u64,
 }
 
-/// What of a device wears by writing.
+/// The wear of a device by writing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Wearing {
     /// NAND with rated cycles.
     Rated(Endurance),
-    /// Nothing does.
+    /// No wear.
     Never,
-    /// Something does, but for how long is not known, and why.
+    /// The device wears, but its endurance is unknown, for this reason.
     Unknown(&'static str),
 }
 
-/// Why a device cannot be a candidate.
+/// An error in the choice of candidates.
 #[derive(Debug, thiserror::Error)]
 pub enum CandidateError {
-    /// There is no such device, or its file cannot be used.
+    /// The device does not exist, or its file is invalid.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// Its parts do not fit together.
+    /// The device description is inconsistent.
     #[error("the device {path} cannot be used: {reason}")]
     File {
-        /// The file.
+        /// The device file.
         path: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// A price for something else.
+    /// A price is given for a device that is not a candidate.
     #[error("a price for `{name}`, which is no candidate{}", near.as_ref().map(|near| format!(": did you mean `{near}`?")).unwrap_or_default())]
     Price {
-        /// The name.
+        /// The name in the price.
         name: String,
-        /// The nearest candidate.
+        /// The candidate with the most similar name.
         near: Option<String>,
     },
 }
 
-/// The devices that come into question: those that are named, or else every drive, disk and array of the catalogue.
+/// Returns the candidate devices: the named ones, or else every drive, disk and array of the catalogue.
 ///
 /// # Errors
-/// [`AdviseError`] for a question that contradicts itself, or an unknown name.
+/// [`AdviseError`] if the question contradicts itself or a name is unknown.
 pub fn candidates(question: &Question) -> Result<Vec<Candidate>, AdviseError> {
     question.check()?;
     let mut all = Vec::new();
@@ -113,8 +113,8 @@ fn candidate(question: &Question, target: String, device: Device) -> Candidate {
     }
 }
 
-/// Whether somebody buys it as one place for data: no volume that is rented, and not several devices that follow one another, as
-/// studies have them for data and log.
+/// Whether a device can be bought and holds all data in one place. Rented volumes are excluded. So are devices that
+/// concatenate several drives for data and log, as some studies do.
 fn sold(spec: &DeviceSpec) -> bool {
     !matches!(spec, DeviceSpec::Volume(_)) && spec.first_part() == spec.capacity()
 }
@@ -127,8 +127,8 @@ fn wearing(spec: &DeviceSpec) -> Wearing {
     }
 }
 
-/// The largest power of two by which device and data may be divided: a model of flash is then small enough to be overwritten many
-/// times in seconds. What has no NAND needs no such thing, and is simulated as it is; a database is always made smaller.
+/// The largest power of two by which device and data can be divided. A small model of flash is overwritten many times
+/// within seconds. Devices without NAND do not need this and run at full size; databases are always scaled down.
 fn scale(question: &Question, spec: &DeviceSpec) -> u64 {
     let (enough, data): (Box<dyn Fn(u64) -> bool>, Bytes) = match &question.asked {
         Asked::Block(_) if wearing(spec) == Wearing::Never => return 1,
@@ -140,7 +140,7 @@ fn scale(question: &Question, spec: &DeviceSpec) -> u64 {
             (Box::new(move |scale| capacity / scale >= least && data / scale >= fewest), data)
         }
         Asked::Tpcc(load) => {
-            // With fewer warehouses terminals would get in each other's way more than they do.
+            // With fewer warehouses, conflicts between terminals would slow the transactions down.
             let warehouses = super::question::warehouses(question.data);
             let fewest = u64::from(load.terminals / TERMINALS_PER_WAREHOUSE).max(4);
             (Box::new(move |scale| u64::from(warehouses) / scale >= fewest), question.data)
@@ -148,7 +148,7 @@ fn scale(question: &Question, spec: &DeviceSpec) -> u64 {
     };
     let fits = |scale: u64| {
         let smaller = spec.scaled(scale);
-        // A smaller drive may have a little less room than its share.
+        // Rounding can leave a scaled-down drive slightly less capacity than its share.
         smaller.validate().is_ok() && (data / scale <= smaller.capacity() || data > spec.capacity())
     };
     let mut scale = 1;
@@ -159,12 +159,12 @@ fn scale(question: &Question, spec: &DeviceSpec) -> u64 {
 }
 
 impl Candidate {
-    /// What the host may address.
+    /// Bytes that the host can address.
     pub fn capacity(&self) -> Bytes {
         self.device.spec.capacity()
     }
 
-    /// Data as a share of the capacity.
+    /// `data` as a share of the capacity.
     pub fn fill(&self, data: Bytes) -> f64 {
         data.get() as f64 / self.capacity().get() as f64
     }

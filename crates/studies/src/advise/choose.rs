@@ -1,6 +1,6 @@
-//! The choice: the cheapest of those that meet all that was asked, and still do in a longer trial with another seed.
+//! Chooses the cheapest candidate that meets the question, both in a trial and in a longer check with another seed.
 //!
-//! Not here: how it is told (`show`).
+//! The report is in `show`.
 
 use super::AdviseError;
 use super::candidate::Candidate;
@@ -15,36 +15,37 @@ use lowtide_report::number::significant;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Memory of a database that is tried, as a share of the data.
+/// Divisors of the data size that give the memory sizes tried for a database.
 pub(super) const POOLS: [u64; 5] = [16, 8, 4, 2, 1];
 
-/// Of so many that meet all it is tried how full they may get, the cheapest first …
+/// The highest fill is searched for this many candidates that meet the question, the cheapest first, …
 const LIMITS: usize = 6;
-/// … and of so many that are too slow, the nearest first.
+/// … and for this many candidates that are too slow, the nearest first.
 const NEAR_LIMITS: usize = 4;
 
-/// What is advised.
+/// The answer to a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
-    /// What was asked.
+    /// The question.
     pub question: Question,
-    /// Every candidate: first those that meet all, the cheapest first; then the others, the nearest first.
+    /// Every candidate. Candidates that meet the question come first, by price; all others follow, the nearest first.
     pub rows: Vec<Row>,
-    /// Which was run again, in order; the last is the choice where it met all that was asked again.
+    /// Checks in the order in which they ran. If the candidate of the last check met the question again, it is the
+    /// choice.
     pub checks: Vec<Checked>,
 }
 
-/// What was found when a candidate was run again.
+/// The check of a candidate: a second, longer trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    /// Which of the rows.
+    /// Index of the candidate in [`Advice::rows`].
     pub row: usize,
-    /// What was found; why nothing was.
+    /// The trial, or the reason that it failed.
     pub found: Result<Trial, String>,
 }
 
 impl Checked {
-    /// What speaks against the candidate by what was found then.
+    /// The reasons against the candidate according to this check.
     pub(super) fn objections(&self, question: &Question, row: &Row) -> Vec<String> {
         let trial = match &self.found {
             Ok(trial) => trial.clone(),
@@ -57,7 +58,7 @@ impl Checked {
 }
 
 impl Advice {
-    /// The choice and the trial that it was checked by; `None` where nothing meets all that was asked.
+    /// The choice, with the trial of its check. `None` if no candidate meets the question.
     pub fn choice(&self) -> Option<(&Row, &Trial)> {
         let last = self.checks.last()?;
         let row = &self.rows[last.row];
@@ -65,7 +66,7 @@ impl Advice {
         Some((row, last.found.as_ref().ok().filter(|_| met)?))
     }
 
-    /// Takes more rows; all are in order afterwards.
+    /// Adds rows, and restores the order.
     fn take(&mut self, rows: Vec<Row>) {
         let checked = |check: &Checked| self.rows[check.row].candidate.target.clone();
         let targets: Vec<String> = self.checks.iter().map(checked).collect();
@@ -77,7 +78,7 @@ impl Advice {
         }
     }
 
-    /// Has those that meet all run again, the first first, until one meets all again.
+    /// Checks candidates that meet the question, in order, until one meets it again.
     fn check(&mut self, again: Again<'_>) -> Result<(), AdviseError> {
         for row in 0..self.rows.len() {
             let (it, question) = (&self.rows[row], &self.question);
@@ -94,22 +95,23 @@ impl Advice {
     }
 }
 
-/// What candidates come to.
+/// Runs the trials of candidates.
 type Tried<'a> = &'a dyn Fn(&[Candidate]) -> Result<Vec<Row>, AdviseError>;
-/// What a candidate comes to when it is run again, or why to nothing.
+/// Checks a candidate. The inner error is an objection to it.
 type Again<'a> = &'a dyn Fn(&Row) -> Result<Result<Trial, String>, AdviseError>;
 
-/// Tries every one of the [`candidates`](super::candidates), chooses, and checks the choice; `hear` is told of every trial, from any thread.
+/// Tries all [`candidates`](super::candidates), chooses, and checks the choice. `hear` receives a line per trial,
+/// from any thread.
 ///
 /// # Errors
-/// [`AdviseError`] for a question that cannot be answered. That nothing meets it is an answer.
+/// [`AdviseError`] if trials cannot be run or are interrupted. It is no error if no candidate meets the question.
 pub fn advise(
     question: &Question,
     mut candidates: Vec<Candidate>,
     interrupt: &Arc<AtomicBool>,
     hear: &(dyn Fn(&str) + Sync),
 ) -> Result<Advice, AdviseError> {
-    // Those that take longest first, so that the cores end together.
+    // The longest trials start first, so that all cores finish at about the same time.
     candidates.sort_by_key(|one| std::cmp::Reverse(one.capacity().get() / one.scale));
     let all = candidates.len();
     let ended = AtomicUsize::new(0);
@@ -132,14 +134,14 @@ pub fn advise(
     Ok(advice)
 }
 
-/// The choice among candidates.
+/// Chooses among candidates.
 fn advice(
     question: &Question,
     candidates: Vec<Candidate>,
     tried: Tried<'_>,
     again: Again<'_>,
 ) -> Result<Advice, AdviseError> {
-    // A trial of a database takes long, and what has a price is preferred.
+    // Trials of databases take long, so devices without a price are tried only if no priced device is chosen.
     let wait = matches!(question.asked, Asked::Tpcc(_)) && question.devices.is_empty();
     let (first, later): (Vec<_>, Vec<_>) =
         candidates.into_iter().partition(|one| one.price_usd.is_some() || !wait);
@@ -156,7 +158,7 @@ fn advice(
     Ok(advice)
 }
 
-/// What candidates come to, side by side; `told` hears of each.
+/// Runs the trials of candidates concurrently. `told` is called after each.
 fn trials(
     question: &Question,
     candidates: &[Candidate],
@@ -174,7 +176,7 @@ fn trials(
     rows.into_inner().expect("nobody panicked while holding it").into_iter().collect()
 }
 
-/// Bytes that have to lie on a device: the data, or as many warehouses as they hold and a log.
+/// Bytes that a device must hold: the data or, for a database, a log and the warehouses that fit in the data.
 fn needed(question: &Question) -> Bytes {
     match question.asked {
         Asked::Block(_) => question.data,
@@ -182,7 +184,7 @@ fn needed(question: &Question) -> Bytes {
     }
 }
 
-/// What a candidate came to.
+/// Runs the trials of one candidate, unless it is too small or too expensive.
 fn tried(
     question: &Question,
     candidate: &Candidate,
@@ -207,13 +209,13 @@ fn tried(
     }))
 }
 
-/// The level at the data.
+/// Measures a block load at the requested data size.
 fn by_fill(bench: &Bench<'_>) -> Result<Measured, Stop> {
     let Bench { question, candidate, .. } = bench;
     Ok(Measured::new(question, candidate, bench.run(question.data, None)?, None, None))
 }
 
-/// How full the first of those may get that meet all, and the nearest of those that do not.
+/// Finds the highest fill of the first candidates that meet the question, and of the nearest that are too slow.
 fn limits(
     question: &Question,
     rows: &mut [Row],
@@ -242,7 +244,7 @@ fn limits(
     Ok(())
 }
 
-/// How full a device may get.
+/// Finds the highest fill of one device. `met` states whether the device meets the rate at the requested data size.
 fn limit(bench: &Bench<'_>, met: bool) -> Result<UpTo, AdviseError> {
     let Bench { question, candidate, .. } = bench;
     let capacity = candidate.capacity().get() as f64;
@@ -250,14 +252,14 @@ fn limit(bench: &Bench<'_>, met: bool) -> Result<UpTo, AdviseError> {
         let data = Bytes::new((capacity * fill) as u64).align_down(Bytes::mib(1));
         match bench.run(data, None) {
             Ok(trial) => Ok(trial.meets(question.rate())),
-            // So little, or so much, that the model cannot do it.
+            // At this fill the model cannot run, so the rate is not met.
             Err(stop) => stop.reason().map(|_| false),
         }
     };
     up_to(candidate.fill(question.data), met, meets)
 }
 
-/// The level with the smallest memory that is enough, or with as much as there are data.
+/// Measures a database with the smallest sufficient memory. If none suffices, the memory equals the data.
 fn by_memory(bench: &Bench<'_>) -> Result<Measured, Stop> {
     let Bench { question, candidate, .. } = bench;
     let mut tried: Vec<(usize, Trial)> = Vec::new();
@@ -268,13 +270,13 @@ fn by_memory(bench: &Bench<'_>) -> Result<Measured, Stop> {
         tried.push((step, trial));
         Ok::<bool, Stop>(meets)
     })?;
-    // Without one that is enough the last that was tried is the largest.
+    // If no memory suffices, the search has ended with the largest.
     let step = found.unwrap_or(POOLS.len() - 1);
     let (_, trial) = tried.into_iter().find(|(at, _)| *at == step).expect("it was tried");
     Ok(Measured::new(question, candidate, trial, Some(pool(step)), None))
 }
 
-/// What is said while others are still tried.
+/// The progress message for a candidate.
 fn heard(question: &Question, row: &Row) -> String {
     let against = row.objections(question);
     if !against.is_empty() {
@@ -284,14 +286,14 @@ fn heard(question: &Question, row: &Row) -> String {
     format!("{} {}", significant(measured.trial.mean), question.unit().word())
 }
 
-/// Those that meet all first, the cheapest first; the others as near as they come.
+/// Sorts candidates that meet the question first, by price, and the others by nearness.
 fn in_order(question: &Question, rows: &mut [Row]) {
     let key = |row: &Row| {
         let meets = row.objections(question).is_empty();
         let cost = row.measured().and_then(|measured| measured.cost);
         let life_known = row.measured().is_some_and(|measured| !matches!(measured.life, Life::Unknown(_)));
         let dollars = cost.map_or(f64::INFINITY, |cost| cost.total_usd());
-        // What nobody knows the price of comes after what has one, and so does what nobody knows the life of.
+        // Candidates without a known price, or else without a known lifetime, come last.
         let unknown = (u8::from(cost.is_none()), u8::from(!life_known));
         let fastest = row.measured().map_or(0.0, |measured| measured.trial.low);
         let order = if meets { [dollars, -fastest] } else { [-row.nearness(question), -fastest] };

@@ -1,13 +1,18 @@
-//! Which device of the catalogue meets a rate, how full, with how much memory, for how long and for what price: by simulation.
+//! Recommends a device of the catalogue for a rate, by simulation: how full, with how much memory, how long it lasts,
+//! and at what price.
 //!
 //! ```text
-//!   Question ─► candidates ─► trials, side by side ─► rows ─► choice ─► a longer trial with another seed ─► Advice ─► Report
-//!               (catalogue)   (experiment, plan, campaign)    (reasons)  (else the next)
+//!   Question ─► candidates ─► concurrent trials ─► rows ─► choice ─► longer trial, other seed ─► Advice ─► Report
+//!               (catalogue)   (experiment, plan,    (reasons)          (if it fails: the next
+//!                              campaign)                                candidate)
 //! ```
 //!
-//! A candidate meets a rate where the lower end of the 95 % interval of its settled level does. A trial is an experiment of one cell,
-//! run by the pipeline as every other; nothing is simulated in a second way. Not here: more than one device, power, servers, and
-//! what the models leave out.
+//! A candidate meets a rate if its level settles and the lower end of the level's 95 % interval reaches the rate. A
+//! trial is an experiment of one cell and uses the same code as `lowtide run`.
+//!
+//! # Not modelled
+//!
+//! Several devices at once, power consumption, and the price of servers. The limits of the device models also apply.
 
 mod assumptions;
 mod candidate;
@@ -27,10 +32,10 @@ pub use search::UpTo;
 pub use show::report;
 pub use trial::{Trial, TrialError};
 
-/// What goes wrong beside a bad answer.
+/// An error that prevents an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AdviseError {
-    /// What is asked contradicts itself.
+    /// The question contradicts itself.
     #[error(transparent)]
     Question(#[from] QuestionError),
     /// A device that cannot be a candidate.
@@ -39,7 +44,7 @@ pub enum AdviseError {
     /// A trial could not be run.
     #[error(transparent)]
     Trial(#[from] TrialError),
-    /// The user ended it.
+    /// The user interrupted it.
     #[error("interrupted: nothing is advised")]
     Interrupted,
 }

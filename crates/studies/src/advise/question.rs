@@ -1,6 +1,6 @@
-//! What is asked: data, a rate, and what it may cost and must last.
+//! The question to `advise`: data, load, required rate, budget and required life.
 //!
-//! Not here: the devices themselves (`candidate`).
+//! The devices are in `candidate`.
 
 use lowtide_core::{Bytes, Nanos};
 use lowtide_engines::model::{self, ModelSettings};
@@ -8,35 +8,35 @@ use lowtide_engines::{Engine, Settings};
 use lowtide_report::number::significant;
 use std::collections::BTreeMap;
 
-/// The share of the accesses that a working set takes.
+/// Share of the accesses that go to the working set.
 pub const WORKING_SET_ACCESS: f64 = 0.9;
 
-/// What is asked.
+/// A question to `advise`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// Bytes of data.
     pub data: Bytes,
-    /// The load, and the rate at which it has to be done.
+    /// The load and its required rate.
     pub asked: Asked,
-    /// What device and memory may cost together, in US dollars.
+    /// Limit on the price of device and memory together, in US dollars.
     pub budget_usd: Option<f64>,
-    /// Years that the device has to last; cost is spread over them at most.
+    /// Years that the device must last. The cost per year spreads the price over no more than these.
     pub years: f64,
-    /// What a GB of memory costs, in US dollars.
+    /// Price of a GB of memory, in US dollars.
     pub memory_usd_per_gb: f64,
-    /// Prices by name of device, before those of the device files.
+    /// Prices in US dollars by device name. They override the prices of the device files.
     pub prices: BTreeMap<String, f64>,
-    /// Names or files of devices; empty for those of the catalogue.
+    /// Names or paths of devices. If empty, all suitable devices of the catalogue.
     pub devices: Vec<String>,
-    /// The share of all time that the load lasts.
+    /// The share of the time during which the load runs.
     pub busy: f64,
     /// The seed of every random choice.
     pub seed: u64,
-    /// How many times smaller devices and data are simulated; chosen for each device where it is not said.
+    /// The divisor for devices and data in simulations. If `None`, one is chosen for each device.
     pub scale: Option<u64>,
 }
 
-/// A load and its rate.
+/// A load and its required rate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asked {
     /// Random requests of one size.
@@ -45,33 +45,33 @@ pub enum Asked {
     Tpcc(TpccLoad),
 }
 
-/// Random requests of one size.
+/// A load of random requests of one size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlockLoad {
-    /// In `unit`: MiB/s or requests per second.
+    /// Required rate, in `unit`.
     pub rate: f64,
-    /// The unit it was asked in.
+    /// The unit of the rate.
     pub unit: Unit,
-    /// The share of reads.
+    /// The share of reads, from 0 to 1.
     pub reads: f64,
-    /// Bytes of a request.
+    /// Bytes per request.
     pub block: Bytes,
     /// Requests in flight.
     pub depth: u32,
-    /// Bytes that take [`WORKING_SET_ACCESS`] of the accesses; all of the data alike where there is none.
+    /// Bytes that receive [`WORKING_SET_ACCESS`] of the accesses. If `None`, accesses are uniform.
     pub working_set: Option<Bytes>,
 }
 
 /// TPC-C on a modelled database.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TpccLoad {
-    /// New orders per minute.
+    /// Required New-Order transactions per minute.
     pub per_minute: f64,
-    /// Terminals, which do not think.
+    /// Terminals, without think time.
     pub terminals: u32,
-    /// Processors of the server.
+    /// Processor cores of the server.
     pub cores: u32,
-    /// Processor time of a transaction.
+    /// Processor time per transaction.
     pub cpu: Nanos,
 }
 
@@ -87,7 +87,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// As people read it: `MiB/s`.
+    /// The unit for people: `MiB/s`.
     pub const fn word(self) -> &'static str {
         match self {
             Unit::MibPerS => "MiB/s",
@@ -95,7 +95,7 @@ impl Unit {
             Unit::NewOrders => "new orders/min",
         }
     }
-    /// Its part of a key in JSON and CSV.
+    /// The unit in JSON keys and CSV columns.
     pub const fn key(self) -> &'static str {
         match self {
             Unit::MibPerS => "mib_per_s",
@@ -103,7 +103,7 @@ impl Unit {
             Unit::NewOrders => "notpm",
         }
     }
-    /// What is counted when it is paid for by the million.
+    /// The counted items, for a price per million.
     pub const fn counted(self) -> &'static str {
         match self {
             Unit::MibPerS | Unit::Requests => "requests",
@@ -112,10 +112,10 @@ impl Unit {
     }
 }
 
-/// A question that contradicts itself.
+/// A contradiction or an invalid value in a question.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum QuestionError {
-    /// More is touched than there is.
+    /// The working set is larger than the data.
     #[error("a working set of {set} is more than the {data} of data")]
     WorkingSet {
         /// The working set.
@@ -123,36 +123,36 @@ pub enum QuestionError {
         /// The data.
         data: Bytes,
     },
-    /// TPC-C has its own.
+    /// A working set is given for TPC-C, which has its own.
     #[error(
         "what TPC-C touches follows from its warehouses, and they from --data: it takes no --working-set"
     )]
     TpccWorkingSet,
-    /// Not even a warehouse.
+    /// The data are smaller than one warehouse.
     #[error("{data} of data are less than a warehouse of TPC-C, which takes {warehouse}")]
     Warehouse {
         /// The data.
         data: Bytes,
-        /// What one takes.
+        /// Bytes of one warehouse.
         warehouse: Bytes,
     },
-    /// Too little to tell anything from.
+    /// The data hold too few requests for a simulation.
     #[error("{data} of data hold fewer than {least} requests of {block}")]
     LittleData {
         /// The data.
         data: Bytes,
-        /// Fewest requests.
+        /// Least number of requests.
         least: u64,
-        /// Bytes of a request.
+        /// Bytes per request.
         block: Bytes,
     },
-    /// No device takes such requests.
+    /// The request size is not a multiple of 512 bytes.
     #[error("requests of {block}: devices take multiples of 512 bytes")]
     Block {
-        /// Bytes of a request.
+        /// Bytes per request.
         block: Bytes,
     },
-    /// Nothing is paid for nothing.
+    /// The load has no writes.
     #[error(
         "a load of reads alone does not wear a device: --reads below 100 %, or see `lowtide run` for what it reads"
     )]
@@ -160,7 +160,7 @@ pub enum QuestionError {
 }
 
 impl QuestionError {
-    /// What can be done about it.
+    /// A remedy, for the user.
     pub const fn advice(&self) -> &'static str {
         match self {
             QuestionError::WorkingSet { .. } => {
@@ -177,14 +177,14 @@ impl QuestionError {
     }
 }
 
-/// Fewest requests that the data must hold.
+/// Least number of requests that the data must hold.
 const LEAST_REQUESTS: u64 = 4096;
 
 impl Question {
-    /// Refuses what contradicts itself.
+    /// Checks the question.
     ///
     /// # Errors
-    /// [`QuestionError`] says what.
+    /// [`QuestionError`] for the first contradiction or invalid value.
     pub fn check(&self) -> Result<(), QuestionError> {
         match &self.asked {
             Asked::Block(load) => {
@@ -207,7 +207,7 @@ impl Question {
         }
     }
 
-    /// The rate, in [`Question::unit`].
+    /// The required rate, in [`Question::unit`].
     pub fn rate(&self) -> f64 {
         match &self.asked {
             Asked::Block(load) => load.rate,
@@ -223,7 +223,7 @@ impl Question {
         }
     }
 
-    /// Requests, or new orders, in a second at the rate.
+    /// The required rate in requests or New-Order transactions per second.
     pub fn per_second(&self) -> f64 {
         match &self.asked {
             Asked::Block(load) => match load.unit {
@@ -234,24 +234,24 @@ impl Question {
         }
     }
 
-    /// `19.1 MiB/s`.
+    /// The required rate for people: `19.1 MiB/s`.
     pub fn rate_words(&self) -> String {
         format!("{} {}", significant(self.rate()), self.unit().word())
     }
 }
 
-/// A modelled engine with nothing but its defaults: what decides how large a warehouse is.
+/// A modelled engine with default settings, for the size of a warehouse.
 fn plain() -> ModelSettings {
     ModelSettings::of(&Settings { engine: Engine::InnodbModel, ..Settings::default() })
         .expect("the defaults are right")
 }
 
-/// Bytes of so many warehouses.
+/// Bytes of `warehouses` loaded warehouses.
 pub(super) fn loaded(warehouses: u32) -> Bytes {
     model::loaded(&plain(), warehouses)
 }
 
-/// The most warehouses that `data` hold.
+/// The largest number of warehouses that fits in `data`.
 pub(super) fn warehouses(data: Bytes) -> u32 {
     let settings = plain();
     let bytes = |warehouses: u32| model::loaded(&settings, warehouses);
@@ -259,7 +259,7 @@ pub(super) fn warehouses(data: Bytes) -> u32 {
     if data < few {
         return 0;
     }
-    // A warehouse takes the same everywhere, but for whole extents.
+    // Warehouses have the same size, apart from rounding to whole extents. Hence an estimate, then a correction.
     let each = (many - few).get() as f64 / 1000.0;
     let about = 1.0 + (data - few).get() as f64 / each;
     let mut most = about.min(f64::from(u32::MAX / 1024)) as u32 + 1;

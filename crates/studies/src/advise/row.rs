@@ -1,6 +1,6 @@
-//! What became of a candidate: its figures, how long it lives, what it costs, and what speaks against it.
+//! The result for a candidate: level, lifetime, cost and objections.
 //!
-//! Not here: which one is chosen (`choose`).
+//! The choice among candidates is in `choose`.
 
 use super::candidate::{Candidate, Wearing};
 use super::question::Question;
@@ -13,80 +13,82 @@ use lowtide_report::number::significant;
 const DAY_S: f64 = 86_400.0;
 const GB: f64 = 1e9;
 
-/// A candidate and what became of it.
+/// A candidate with its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The device.
     pub candidate: Candidate,
-    /// Bytes that would lie on it: the data, of a database with its log.
+    /// Bytes that the device must hold: the data and, for a database, its log.
     pub data: Bytes,
-    /// What became of it.
+    /// Its result.
     pub outcome: Outcome,
 }
 
-/// What became of a candidate.
+/// The result for a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// The data do not fit; nothing was simulated.
+    /// The data do not fit. Nothing was simulated.
     TooSmall,
-    /// The device alone costs more than the budget; nothing was simulated.
+    /// The device alone costs more than the budget. Nothing was simulated.
     TooDear,
-    /// Nobody says what it costs, and one that has a price meets all; nothing was simulated.
+    /// Its price is unknown, and a device with a price meets the question. Nothing was simulated.
     PassedOver,
-    /// The model cannot do it; why.
+    /// The simulation failed, for this reason.
     Failed(String),
-    /// It was simulated.
+    /// The candidate was simulated.
     Measured(Box<Measured>),
 }
 
-/// The figures of a candidate.
+/// The figures of a simulated candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// At the data, and the smallest memory that is enough or else the largest that was tried.
+    /// The trial at the requested data size. For a database, the trial with the smallest sufficient memory; if none
+    /// suffices, with the largest.
     pub trial: Trial,
-    /// That memory, of a database.
+    /// Memory of the database in bytes, in this trial.
     pub pool: Option<Bytes>,
-    /// How full it may get; `None` where that was not asked.
+    /// The highest fill at which the rate is met. `None` if it was not searched.
     pub up_to: Option<UpTo>,
-    /// How long it lasts at the rate.
+    /// Lifetime at the required rate.
     pub life: Life,
-    /// What it costs; `None` without a price.
+    /// Cost. `None` if the price is unknown.
     pub cost: Option<Cost>,
 }
 
-/// How long a device lasts.
+/// The lifetime of a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Life {
-    /// Years, at the fewest and the most rated cycles.
+    /// Years, for the fewest and for the most rated cycles.
     Years(Span),
-    /// Writing does not wear it.
+    /// Writing does not wear the device.
     Wearless,
-    /// Nobody knows; why.
+    /// The lifetime is unknown, for this reason.
     Unknown(&'static str),
 }
 
-/// What a candidate costs, in US dollars.
+/// The cost of a candidate, in US dollars.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
-    /// The device.
+    /// Price of the device.
     pub device_usd: f64,
-    /// The memory.
+    /// Price of the memory.
     pub memory_usd: f64,
-    /// A year, the device spread over its life and the memory over the years that are asked for.
+    /// Cost per year. The price of the device is spread over its life, but at most over the required years; the price
+    /// of the memory over the required years.
     pub usd_per_year: f64,
-    /// A million requests, or new orders.
+    /// Cost per million requests or New-Order transactions.
     pub usd_per_million: f64,
 }
 
 impl Cost {
-    /// Device and memory.
+    /// Price of device and memory.
     pub fn total_usd(&self) -> f64 {
         self.device_usd + self.memory_usd
     }
 }
 
 impl Measured {
-    /// Puts figures together.
+    /// Derives lifetime and cost from a trial.
     pub(super) fn new(
         question: &Question,
         candidate: &Candidate,
@@ -100,7 +102,7 @@ impl Measured {
     }
 }
 
-/// Bytes that the host writes in a day at the rate.
+/// Bytes that the host writes per day at the required rate.
 pub fn written_per_day(question: &Question, trial: &Trial) -> f64 {
     trial.written_per_unit * question.per_second() * DAY_S * question.busy
 }
@@ -130,7 +132,7 @@ fn cost(question: &Question, device_usd: f64, pool: Option<Bytes>, life: Life) -
 }
 
 impl Life {
-    /// Years in words: `4.2`, `2–4`.
+    /// The years for people: `4.2`, `2–4`.
     pub fn words(self) -> String {
         match self {
             Life::Years(years) => span_words(years, years_words),
@@ -141,7 +143,7 @@ impl Life {
 }
 
 impl Row {
-    /// Its figures.
+    /// The figures, if the candidate was simulated.
     pub fn measured(&self) -> Option<&Measured> {
         match &self.outcome {
             Outcome::Measured(measured) => Some(measured),
@@ -149,7 +151,7 @@ impl Row {
         }
     }
 
-    /// What speaks against it; nothing where it meets all that was asked.
+    /// The reasons against the candidate. Empty if it meets the question.
     pub fn objections(&self, question: &Question) -> Vec<String> {
         let dear = |usd: f64| {
             let budget = question.budget_usd.filter(|budget| usd > *budget);
@@ -181,7 +183,7 @@ impl Row {
         against
     }
 
-    /// How far it is from all that was asked: 1 where it meets it, nearly 0 where it is far away.
+    /// Closeness to the requirements, from 0 to 1. It is 1 if all are met.
     pub(super) fn nearness(&self, question: &Question) -> f64 {
         let Some(measured) = self.measured() else { return 0.0 };
         let rate = (measured.trial.low / question.rate()).min(1.0);
@@ -197,7 +199,7 @@ impl Row {
     }
 }
 
-/// Why a rate is not met.
+/// The reason that the rate is not met. `None` if it is met.
 fn slow(question: &Question, measured: &Measured) -> Option<String> {
     let (trial, rate) = (&measured.trial, question.rate());
     if trial.meets(rate) {
@@ -248,7 +250,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A thousand random writes of 10 kB a second: 10 MB/s, 864 GB a day.
+    /// A question with 1000 random writes of 10 kB per second: 10 MB/s, 864 GB per day.
     pub fn writes() -> Question {
         question(Asked::Block(BlockLoad {
             rate: 1000.0,
@@ -293,12 +295,12 @@ pub(super) mod tests {
         let question = writes();
         let row = row(&question, candidate("a", Some(1000.0), "3000..6000"), trial(2000.0, 10.0), None);
         let measured = row.measured().expect("it was");
-        // 200 GB × 3000 / 2 = 300 TB; at 864 GB a day 347 days.
+        // 200 GB × 3000 / 2 = 300 TB; at 864 GB per day, 347 days.
         let Life::Years(years) = measured.life else { panic!("{measured:?}") };
         assert!((years.low - 300e12 / 864e9 / 365.0).abs() < 1e-9 && years.high == 2.0 * years.low);
         let cost = measured.cost.expect("priced");
         assert!((cost.usd_per_year - 1000.0 / years.low).abs() < 1e-9, "{cost:?}");
-        // 1000 a second for 347.2 days are 30 thousand million requests for 1000 dollars.
+        // 1000 per second over 347.2 days are 30,000 million requests, for 1000 dollars.
         assert!((cost.usd_per_million - 1000.0 / 30_000.0).abs() < 1e-6, "{cost:?}");
         assert_eq!(row.objections(&question), ["lives 0.951–1.90 of 5 years"]);
         let seldom = Question { busy: 0.1, ..question };
@@ -316,7 +318,7 @@ pub(super) mod tests {
         let row = row(&question, candidate, trial(7000.0, 10.0), pool);
         let cost = row.measured().and_then(|it| it.cost).expect("priced");
         assert_eq!((cost.memory_usd, cost.total_usd(), cost.usd_per_year), (250.0, 2050.0, 410.0));
-        // 100 a second in a year.
+        // 100 per second for a year.
         assert!((cost.usd_per_million - 410.0 / 3153.6).abs() < 1e-9, "{cost:?}");
         assert_eq!(row.objections(&question), ["2050 of 2000 dollars"]);
     }

@@ -1,26 +1,25 @@
-//! Which trials are made: how full a device may get, and the smallest memory that is enough.
+//! Bisection for the highest fill at which a device meets a rate, and for the smallest sufficient memory.
 //!
-//! Both ask whether something is met, and take it that more data, or less memory, does not meet what less, or more, did not.
-//! Not here: the trials (`trial`).
+//! Both assume that the rate falls as data grow or memory shrinks. The trials are in `trial`.
 
-/// Halvings between a fill that meets a rate and one that does not.
+/// Bisection steps above a fill that meets the rate.
 const HALVINGS_ABOVE: usize = 3;
-/// And where the fill that is asked for does not: how full a device may be at all is told less exactly.
+/// Bisection steps below a fill that does not meet the rate. Here a coarser answer suffices.
 const HALVINGS_BELOW: usize = 2;
-/// The share of the fill asked for at which a device that does not meet the rate is tried.
+/// If a device does not meet the rate, it is tried again at this share of the requested fill.
 const MUCH_EMPTIER: f64 = 0.25;
 
-/// How full a device may get.
+/// The highest fill at which a device meets a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum UpTo {
-    /// This share of its capacity meets the rate; the second, if any, is the least that was found not to.
+    /// The largest share of the capacity that met the rate, and the smallest share that did not, if any.
     Fill(f64, Option<f64>),
-    /// Not even a quarter of the data does.
+    /// Even a quarter of the data does not meet the rate.
     Never,
 }
 
 impl UpTo {
-    /// `meets it up to 83 % full`.
+    /// In words: `meets it up to 83 % full`.
     pub fn words(self) -> String {
         match self {
             UpTo::Fill(fill, _) if fill >= 1.0 => "meets it when it is full, too".to_owned(),
@@ -29,7 +28,7 @@ impl UpTo {
         }
     }
 
-    /// The largest share that was found to meet the rate.
+    /// The largest share of the capacity that met the rate.
     pub fn fill(self) -> Option<f64> {
         match self {
             UpTo::Fill(fill, _) => Some(fill),
@@ -38,7 +37,7 @@ impl UpTo {
     }
 }
 
-/// How full a device may get, where `fill` was found to meet the rate or not.
+/// Finds the highest fill at which a device meets the rate. `met` states whether it does at `fill`.
 pub(super) fn up_to<E>(
     fill: f64,
     met: bool,
@@ -67,7 +66,7 @@ pub(super) fn up_to<E>(
     Ok(UpTo::Fill(low, Some(high)))
 }
 
-/// The first of `count` steps that is enough, where all after it are; `None` where the last is not.
+/// Index of the first of `count` steps that suffices. All later steps must suffice, too. `None` if no step suffices.
 pub(super) fn first_enough<E>(
     count: usize,
     mut enough: impl FnMut(usize) -> Result<bool, E>,

@@ -1,6 +1,6 @@
-//! The answer as a report: the choice in sentences, what meets all, why the others do not, what was assumed.
+//! Builds the report of an answer: the choice, all candidates that meet the question, and objections to the others.
 //!
-//! Not here: how a report is printed (`lowtide_report`) and what is assumed (`assumptions`).
+//! Module `assumptions` lists the assumptions; crate `lowtide-report` prints the report.
 
 use super::assumptions::assumptions;
 use super::choose::{Advice, Checked};
@@ -12,7 +12,7 @@ use lowtide_report::lifetime::decimal;
 use lowtide_report::number::significant;
 use lowtide_report::{Column, Digits, Report, Table, Value};
 
-/// The answer.
+/// The report of an answer.
 pub fn report(advice: &Advice) -> Report {
     let question = &advice.question;
     let mut facts = vec![
@@ -47,12 +47,12 @@ pub fn report(advice: &Advice) -> Report {
     }
 }
 
-/// `$6309`.
+/// Formats dollars: `$6309`.
 fn dollars(usd: f64) -> String {
     format!("${}", significant(usd))
 }
 
-/// `38.2 MiB/s (38.0 to 38.4)`.
+/// Formats a level: `38.2 MiB/s (38.0 to 38.4)`.
 fn level(question: &Question, trial: &Trial) -> String {
     let word = |value: f64| significant(value);
     match &trial.unsettled {
@@ -184,7 +184,7 @@ fn whole(key: &str, name: &str, unit: &str) -> Column {
     Column::number(key, name, unit).digits(Digits::Fixed(0))
 }
 
-/// What meets all that was asked.
+/// The table of candidates that meet the question.
 fn meeting(question: &Question, key: &str, title: &str, rows: &[&Row]) -> Table {
     let columns = vec![
         Column::text("device", "device").naming(),
@@ -222,7 +222,7 @@ fn meeting(question: &Question, key: &str, title: &str, rows: &[&Row]) -> Table 
     table.without_empty_columns()
 }
 
-/// What the columns of what meets it mean, said once.
+/// The note that explains the columns. Only the table with the key `meeting` has one.
 fn notes(question: &Question, key: &str) -> String {
     match key {
         "meeting" => format!(
@@ -234,7 +234,7 @@ fn notes(question: &Question, key: &str) -> String {
     }
 }
 
-/// Why the others do not; those that the data do not fit on are only named.
+/// The table of objections to the other candidates. Candidates that are too small or were skipped are only listed.
 fn others(question: &Question, rows: &[&Row]) -> Option<Table> {
     if rows.is_empty() {
         return None;
@@ -266,7 +266,7 @@ fn others(question: &Question, rows: &[&Row]) -> Option<Table> {
     })
 }
 
-/// Every candidate with every figure, for programs.
+/// The table of all candidates with all figures, for programs.
 fn all(advice: &Advice) -> Table {
     let question = &advice.question;
     let unit = question.unit().key();

@@ -1,34 +1,34 @@
-//! The experiment of a trial, as a file that anybody can run.
+//! Writes the experiment file of a trial, which `lowtide run` accepts as well.
 //!
-//! Not here: running it (`trial`).
+//! Module `trial` runs the experiment.
 
 use super::question::{Asked, BlockLoad, Question, TpccLoad, WORKING_SET_ACCESS, warehouses};
 use lowtide_core::Bytes;
 
-/// The longest that a level is waited for: the largest models take days to be written as often as it needs.
+/// Maximum duration of a trial. Large models take days of virtual time until they settle.
 const LONGEST: &str = "1000h";
 
-/// What of a trial changes from one to the next.
+/// The parameters of a trial that vary.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Setup {
     /// Bytes of data.
     pub data: Bytes,
     /// Memory of the database.
     pub pool: Option<Bytes>,
-    /// When it ends.
+    /// The end of the trial.
     pub end: End,
 }
 
 /// When a trial ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum End {
-    /// When the level is known so well, as a share of it.
+    /// When the level is known to this share.
     Steady(f64),
-    /// After so many seconds: a database that grows all the time is never quite steady.
+    /// After this many seconds: a database that keeps growing never settles.
     Seconds(u64),
 }
 
-/// The experiment: one cell.
+/// The text of the experiment.
 pub(super) fn text(question: &Question, target: &str, setup: &Setup) -> String {
     let mut text = format!(
         "name = \"advised\"\ntitle = {}\n\n[target]\ndevice = {}\n\n[before-each-cell]\npurge = \"secure-erase\"\n\
@@ -37,7 +37,7 @@ pub(super) fn text(question: &Question, target: &str, setup: &Setup) -> String {
         quoted(target),
         match question.asked {
             Asked::Block(_) => "sequential",
-            // Transactions would take long to use up free NAND.
+            // Transactions alone would take long to use up the erased blocks.
             Asked::Tpcc(_) => "aged",
         }
     );
@@ -91,17 +91,17 @@ fn tpcc(load: &TpccLoad, setup: &Setup) -> String {
     )
 }
 
-/// The redo log: a sixteenth of the data, from 128 MiB to 4 GiB.
+/// Size of the redo log: a sixteenth of the data, from 128 MiB to 4 GiB.
 pub(super) fn log_size(data: Bytes) -> Bytes {
     (data / 16).clamp(Bytes::mib(128), Bytes::gib(4)).align_down(Bytes::mib(1))
 }
 
-/// Page writes a second that the server takes the device for: ten for each new order that is asked for, 200 at least.
+/// The server's `io_capacity` in page writes per second: ten times the required New-Order rate, but at least 200.
 pub(super) fn io_capacity(load: &TpccLoad) -> u32 {
     (load.per_minute / 60.0 * 10.0).clamp(200.0, 1e6) as u32
 }
 
-/// A text as TOML has it.
+/// Quotes a string for TOML.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }

@@ -1,6 +1,6 @@
-//! One trial: an experiment of one cell, planned and run as any other, in a store that nobody keeps.
+//! A trial: an experiment of one cell, planned and run like any other, in a temporary store.
 //!
-//! Not here: which trials are made (`search`).
+//! Module `search` decides which trials run.
 
 use super::AdviseError;
 use super::candidate::Candidate;
@@ -16,37 +16,37 @@ use lowtide_record::{Campaign, Cell, Row, Status};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How well the level of a candidate has to be known, as a share of it …
+/// Precision of the level in a first trial, as a share, …
 const PRECISION: f64 = 0.1;
-/// … where that does not tell whether it is the rate, and for the choice.
+/// … and in checks, and in a second trial if the first is inconclusive.
 const CLOSE_PRECISION: f64 = 0.03;
-/// How long a database is asked, at full size; it is not yet settled where it goes on becoming slower.
+/// Duration of a trial of a database, at full scale. A database that keeps slowing down has not settled by then.
 const SECONDS: u64 = 900;
 
-/// What a trial found.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// The level, in the unit that was asked for: the settled one, or that of the last quarter.
+    /// The level in the unit of the question: the settled level, or the mean of the last quarter.
     pub mean: f64,
-    /// The ends of its 95 % interval; the level itself where it did not settle.
+    /// The lower end of its 95 % interval. Equal to the level if it did not settle.
     pub low: f64,
-    /// The upper end.
+    /// The upper end of its 95 % interval. Equal to the level if it did not settle.
     pub high: f64,
-    /// Why it did not settle.
+    /// The reason that the level did not settle, if so.
     pub unsettled: Option<String>,
-    /// Bytes of NAND for each byte the host wrote.
+    /// NAND bytes written per byte the host wrote.
     pub write_amplification: Option<f64>,
-    /// Bytes that the host wrote for each request, or each new order.
+    /// Bytes that the host wrote per request or New-Order transaction.
     pub written_per_unit: f64,
     /// The text of the experiment.
     pub experiment: String,
-    /// How many times smaller it was run.
+    /// The divisor for the device and the data.
     pub scale: u64,
-    /// Its seed.
+    /// The seed.
     pub seed: u64,
 }
 
-/// Why a trial was not made.
+/// An error that prevents a trial.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     /// The experiment cannot be planned.
@@ -54,33 +54,33 @@ pub enum TrialError {
     Experiment {
         /// The device.
         device: String,
-        /// What is wrong.
+        /// The reason.
         error: BadInput,
     },
     /// The campaign failed.
     #[error(transparent)]
     Campaign(#[from] CampaignError),
-    /// Its store did.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Why there is no figure.
+/// The reason that there is no result.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The model refused a request, or could not go on; why. That is an answer about the candidate.
+    /// The model refused a request or could not continue. This counts against the candidate.
     Failed(String),
-    /// The user ended it.
+    /// The user interrupted it.
     Interrupted,
-    /// The machinery failed.
+    /// The trial could not be run.
     Broken(TrialError),
 }
 
 impl Stop {
-    /// What speaks against the candidate.
+    /// The objection to the candidate.
     ///
     /// # Errors
-    /// [`AdviseError`] where nothing does, but there is no answer.
+    /// [`AdviseError`] if the trial ended for a reason other than the candidate.
     pub fn reason(self) -> Result<String, AdviseError> {
         match self {
             Stop::Failed(reason) => Ok(reason),
@@ -97,18 +97,18 @@ impl<E: Into<TrialError>> From<E> for Stop {
 }
 
 impl Trial {
-    /// Whether the level is the rate or more, in all of its interval.
+    /// Whether the whole 95 % interval of a settled level reaches the rate.
     pub fn meets(&self, rate: f64) -> bool {
         self.unsettled.is_none() && self.low >= rate
     }
 
-    /// Whether the rate is inside the interval.
+    /// Whether the rate lies within the interval.
     fn leaves_open(&self, rate: f64) -> bool {
         self.unsettled.is_none() && self.low < rate && rate <= self.high
     }
 }
 
-/// What is asked of a candidate: a data size, and memory where it is a database.
+/// A test bench for one candidate.
 pub(super) struct Bench<'a> {
     pub question: &'a Question,
     pub candidate: &'a Candidate,
@@ -116,7 +116,7 @@ pub(super) struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// A trial of a candidate.
+    /// Runs a trial with `data` bytes of data and, for a database, `pool` bytes of memory.
     pub fn run(&self, data: Bytes, pool: Option<Bytes>) -> Result<Trial, Stop> {
         let (scale, seed) = (self.candidate.scale, self.question.seed);
         match self.question.asked {
@@ -132,7 +132,7 @@ impl Bench<'_> {
         }
     }
 
-    /// A trial of the choice: longer, of a larger model, and with another seed.
+    /// Runs a check of the choice: a longer trial with a larger model and another seed.
     pub fn check(&self, data: Bytes, pool: Option<Bytes>) -> Result<Trial, Stop> {
         let (scale, seed) = ((self.candidate.scale / 2).max(1), self.question.seed.wrapping_add(1));
         let end = End::Steady(CLOSE_PRECISION);
@@ -146,7 +146,7 @@ impl Bench<'_> {
         let text = text(self.question, &self.candidate.target, setup);
         let refused = |error| TrialError::Experiment { device: self.candidate.device.name.clone(), error };
         let experiment = Experiment::parse("the advised experiment", &text, &[]).map_err(refused)?;
-        // What does not fit on this device, or not on a smaller one, is an answer about it.
+        // A plan that does not fit the device, at this scale, counts against the candidate.
         let plan =
             Plan::new(experiment, Seed::new(seed), scale).map_err(|error| Stop::Failed(error.to_string()))?;
         if self.interrupt.load(Ordering::Relaxed) {
@@ -190,7 +190,7 @@ impl Bench<'_> {
         })
     }
 
-    /// What a level of the analysis is multiplied by to be in the unit that was asked for.
+    /// Factor that converts a level of the analysis to the unit of the question.
     fn factor(&self) -> f64 {
         match &self.question.asked {
             Asked::Block(load) if load.unit == Unit::Requests => {
@@ -201,7 +201,7 @@ impl Bench<'_> {
     }
 }
 
-/// Bytes that the host wrote for each request, or each new order of a database.
+/// Bytes that the host wrote per request or New-Order transaction.
 fn written_per_unit(cell: &Cell, from: u64, to: u64) -> f64 {
     let rows = cell.rows.iter().filter(|row| row.start_ns >= from && row.end_ns <= to);
     let units = |row: &Row| match &row.transactions {
@@ -212,7 +212,7 @@ fn written_per_unit(cell: &Cell, from: u64, to: u64) -> f64 {
     bytes as f64 / units.max(1) as f64
 }
 
-/// Nobody watches a trial; what is found is told when it ends.
+/// Discards the progress of a trial. Only the result is reported.
 struct Silent;
 
 impl Progress for Silent {

@@ -1,7 +1,11 @@
-//! What the log layer gives a drive that is bad at random writes, and what it costs.
+//! Benchmarks the log layer: its gain on a drive with slow random writes, and its cost.
 //!
-//! The drive is the simulated Mtron of the catalogue, in virtual time; the file (`logdisk_file`) lies where the caller says, in wall time.
-//! Not here: databases, and protocols.
+//! The drive is the simulated Mtron of the catalogue, in virtual time. The file, in `logdisk_file`, is real and uses
+//! wall time.
+//!
+//! # Not measured
+//!
+//! Databases and network protocols.
 
 use super::logdisk_file::{create, failed, in_sequence, lives};
 use lowtide_core::{
@@ -14,70 +18,71 @@ use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::{BLOCK, LogDevice, LogError, Options};
 use std::path::Path;
 
-/// The Mtron is taken at this scale; write amplification and rates are the same at any.
+/// Divisor for the size of the Mtron. Rates and write amplification do not depend on it.
 const SCALE: u64 = 16;
 
-/// What was found.
+/// The results.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct LogdiskBench {
-    /// Random writes of 4 KiB in steady state, on half of what the layer offers, over those of the bare drive on as many bytes.
+    /// Rate of random 4 KiB writes in steady state, with the layer half full, over the rate on half of the bare
+    /// drive.
     pub mtron_random_write_speedup: f64,
-    /// The same for a mix of 83 % reads.
+    /// The same ratio for a mix with 83 % reads.
     pub mtron_mixed_83_17_speedup: f64,
-    /// Random writes at a fill of 40 % over those at 80 %.
+    /// Rate of random writes at 40 % fill over the rate at 80 %.
     pub mtron_40_over_80_percent_fill: f64,
-    /// Slots written for each block, at half.
+    /// Slots written per block that the host wrote, half full.
     pub mtron_write_amplification: f64,
-    /// Bytes of memory that the map takes for 10^12 bytes, all of it in memory.
+    /// Bytes of memory for the map per 10^12 bytes of capacity. The whole map is in memory.
     pub map_bytes_per_tb: f64,
-    /// Bytes of the file of the next figures.
+    /// Size of the file in the following measurements, in bytes.
     pub file_bytes: u64,
-    /// What the file takes in sequence, in bytes a second.
+    /// Sequential write rate of the file, in bytes/s.
     pub file_sequential_bytes_per_s: f64,
-    /// Random writes of 4 KiB on half of the disk, with a flush after each 32, of which sixteen may be waited for at a time; in bytes,
-    /// over what the file takes in sequence. Nothing has to be cleaned yet.
+    /// Rate of random 4 KiB writes over the sequential rate, on half of the disk, before cleaning begins. A flush
+    /// follows every 32 writes; up to 16 flushes are in flight.
     pub file_random_write_fraction_of_sequential: f64,
-    /// The same when the log has come round, and cleaning keeps pace.
+    /// The same ratio once cleaning has begun and keeps pace.
     pub file_cleaned_random_write_fraction_of_sequential: f64,
-    /// The same on the full disk.
+    /// The same ratio on the full disk.
     pub file_full_random_write_fraction_of_sequential: f64,
-    /// On the full disk: the slowest tenth of the writes, in its rate, over the mean.
+    /// On the full disk: rate of the slowest tenth of the writes over the mean rate.
     pub file_full_slowest_tenth_over_mean: f64,
-    /// The 99th percentile of random reads of 4 KiB, one at a time, in microseconds: with nothing else going on.
+    /// The 99th percentile latency of random 4 KiB reads without other load, one at a time, in microseconds.
     pub file_read_p99_idle_us: f64,
-    /// And during the random writes on the full disk.
+    /// The same percentile during random writes on the full disk.
     pub file_read_p99_cleaning_us: f64,
-    /// Opening the full file after the process was killed, in seconds.
+    /// Time to open the full file after a crash of the process, in seconds.
     pub recovery_s: f64,
-    /// Opening it after it was closed, in seconds.
+    /// Time to open the file after a clean close, in seconds.
     pub clean_open_s: f64,
 }
 
-/// Why there are no figures.
+/// An error that prevents the benchmark.
 #[derive(Debug, thiserror::Error)]
 pub enum LogdiskBenchError {
     /// The layer failed.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The file cannot be had.
+    /// The file cannot be opened as a log disk.
     #[error(transparent)]
     Backing(#[from] BackingError),
-    /// A file failed.
+    /// An I/O error of a file.
     #[error("{path}: {source}")]
     File {
-        /// Which.
+        /// The path of the file.
         path: String,
-        /// How.
+        /// The I/O error.
         source: std::io::Error,
     },
 }
 
-/// Measures the layer; the file is made at `path`, with `bytes`, and removed.
+/// Measures the layer. Creates a file of `bytes` at `path`, and removes it afterwards.
 ///
 /// # Errors
-/// [`LogdiskBenchError`].
+/// [`LogdiskBenchError`] if the file exists or cannot be written, or if the layer fails.
 pub fn logdisk(path: &Path, bytes: Bytes, seed: Seed) -> Result<LogdiskBench, LogdiskBenchError> {
-    // Before anything else: a file that is there already is somebody's, and stays.
+    // The file is created first: an existing file causes an error and is not touched.
     let file = create(path)?;
     let bytes = Bytes::new(bytes.get() / (1 << 20) * (1 << 20));
     let sequential = in_sequence(path, file, bytes.get());
@@ -120,7 +125,7 @@ fn mtron() -> DeviceSpec {
     device::find("mtron-32gb").expect("devices of the catalogue are valid").spec.scaled(SCALE)
 }
 
-/// Requests a second on half of the bare drive, after as many writes as change nothing any more.
+/// Requests per second on half of the bare drive.
 fn bare(read_share: f64, seed: Seed) -> f64 {
     let mut drive = mtron().build(seed).expect("devices of the catalogue are valid");
     let half = drive.capacity().get() / 2 / BLOCK as u64 * BLOCK as u64;
@@ -128,14 +133,14 @@ fn bare(read_share: f64, seed: Seed) -> f64 {
     rate(&mut drive, half, read_share, 20_000, seed, now).0
 }
 
-/// Requests a second on a log on the drive, and slots written for a block.
+/// Requests per second on a log on the drive, and slots written per host block.
 fn on_log(share: f64, read_share: f64, seed: Seed) -> Result<(f64, f64), LogError> {
     let drive = mtron().build(seed).expect("devices of the catalogue are valid");
     let options = Options { segment: 1 << 20, ..Options::default() };
     let mut log = LogDevice::new(drive, options, Running::default())?;
     let data = (log.capacity().get() as f64 * share) as u64 / BLOCK as u64 * BLOCK as u64;
     let mut now = fill(&mut log, data, VirtualTime::START);
-    // Until the distribution of what is live no longer changes.
+    // Overwrites until the distribution of live blocks is steady.
     let blocks = data / BLOCK as u64;
     now = rate(&mut log, data, 0.0, 3 * blocks, seed, now).1;
     let before = log.log_counters();
@@ -154,7 +159,7 @@ fn fill<D: BlockDevice>(device: &mut D, bytes: u64, mut now: VirtualTime) -> Vir
     now
 }
 
-/// Requests a second of one thread, and when they were done.
+/// Runs requests from one thread. Returns the requests per second, and the time of the last completion.
 fn rate<D: BlockDevice>(
     device: &mut D,
     bytes: u64,

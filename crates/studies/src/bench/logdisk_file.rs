@@ -1,6 +1,7 @@
-//! The log layer in a file, in wall time: what random writes and reads come to, from empty to full, and how long opening takes.
+//! Benchmarks the log layer in a file, in wall time: random writes, random reads, and the time to open.
 //!
-//! The drive that is served ([`LogDrive`]) without a protocol. Not here: the simulated drive (`logdisk`).
+//! The benchmark calls [`LogDrive`], the drive that servers export, without a network protocol. The simulated drive
+//! is in `logdisk`.
 
 use super::logdisk::LogdiskBenchError;
 use lowtide_core::rng::{Rng, below};
@@ -16,34 +17,34 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Instant;
 
-/// Writes between two flushes.
+/// Writes per flush.
 const WRITES_PER_FLUSH: u64 = 32;
 
-/// Flushes that are waited for at a time, as by so many clients: a database has one for each session that commits.
+/// Maximum flushes in flight, as of a database with 16 committing sessions.
 const FLUSHES: u64 = 16;
 
-/// Writes that are waited for at a time.
+/// Maximum writes in flight.
 const WRITES: u64 = FLUSHES * WRITES_PER_FLUSH;
 
-/// Reads whose times are taken.
+/// Number of timed reads.
 const READS: usize = 3000;
 
-/// What is made.
+/// The role of the file in messages.
 const BENCH_FILE: Role = Role::new("the file of the bench", "--file PATH");
 
 const WRITE: Ticket = 0;
 const FLUSH: Ticket = 1;
 const READ: Ticket = 2;
 
-/// What was found; rates are bytes a second.
+/// The results; rates are in bytes/s.
 pub(super) struct Lives {
-    /// Random writes on half of the disk, before the log has come round.
+    /// Random writes on half of the disk, before cleaning begins.
     pub half: f64,
-    /// And after.
+    /// Random writes on half of the disk, once cleaning has begun.
     pub cleaned: f64,
-    /// On the full disk.
+    /// Random writes on the full disk.
     pub full: f64,
-    /// The slowest tenth of those.
+    /// The slowest tenth of the writes on the full disk.
     pub slowest: f64,
     pub idle_us: f64,
     pub cleaning_us: f64,
@@ -57,7 +58,7 @@ pub(super) fn failed(path: &Path) -> impl Fn(std::io::Error) -> LogdiskBenchErro
     move |source| LogdiskBenchError::File { path: path.display().to_string(), source }
 }
 
-/// A new file, to be written past the page cache.
+/// Creates the file, opened with `O_DIRECT`.
 pub(super) fn create(path: &Path) -> Result<File, LogdiskBenchError> {
     output::in_place(BENCH_FILE, path, &CommandFiles::default()).map_err(BackingError::from)?;
     let mut options = OpenOptions::new();
@@ -65,7 +66,7 @@ pub(super) fn create(path: &Path) -> Result<File, LogdiskBenchError> {
     options.open(path).map_err(failed(path))
 }
 
-/// Fills the file, by the threads that write a log; bytes a second.
+/// Fills the file with the writer threads of the log. Returns bytes/s.
 pub(super) fn in_sequence(path: &Path, file: File, bytes: u64) -> Result<f64, LogdiskBenchError> {
     let failed = failed(path);
     let queue = FileMedium::new(file, true).and_then(Queue::new).map_err(&failed)?;
@@ -80,7 +81,7 @@ pub(super) fn in_sequence(path: &Path, file: File, bytes: u64) -> Result<f64, Lo
     Ok(bytes as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// Makes a log disk in the file and takes it through its life.
+/// Creates a log disk in the file, and measures it from half full to full.
 pub(super) fn lives(path: &Path, seed: Seed) -> Result<Lives, LogdiskBenchError> {
     let open = || -> Result<FileMedium, LogdiskBenchError> { Ok(Backing::open(path, false)?.medium()?) };
     Disk::format(open()?, Options::default(), [2; 16])?.close()?;
@@ -92,7 +93,7 @@ pub(super) fn lives(path: &Path, seed: Seed) -> Result<Lives, LogdiskBenchError>
     let mut load = Load { drive, rng, writes: 0, flushes: 0, reads: 0, failed: None };
     load.fill(0..blocks / 2)?;
     let half = load.random(blocks / 2, blocks / 4, None)?;
-    // Once round, and a while longer.
+    // Overwrites until the log has wrapped around and cleaning is steady.
     load.random(blocks / 2, blocks, None)?;
     let cleaned = load.random(blocks / 2, blocks / 2, None)?;
     load.fill(blocks / 2..blocks)?;
@@ -110,7 +111,7 @@ pub(super) fn lives(path: &Path, seed: Seed) -> Result<Lives, LogdiskBenchError>
     let slowest = tenths.iter().copied().fold(f64::INFINITY, f64::min);
     let (mut disk, _) = load.drive.into_parts();
     let map_bytes = disk.map_memory();
-    // As a kill leaves it: what is in memory is gone.
+    // Dropping the disk without closing it leaves the file as a kill of the process would.
     drop(disk);
     let begin = Instant::now();
     let disk = Disk::open(open()?, Running::default())?;
@@ -139,11 +140,11 @@ fn p99(times: &mut [f64]) -> f64 {
     times[times.len() * 99 / 100]
 }
 
-/// Requests to a drive, from this thread.
+/// A load on a drive, from this thread.
 struct Load {
     drive: LogDrive,
     rng: Rng,
-    /// What is waited for.
+    /// Requests in flight, by kind.
     writes: u64,
     flushes: u64,
     reads: u64,
@@ -151,7 +152,7 @@ struct Load {
 }
 
 impl Load {
-    /// Takes what is due.
+    /// Takes all completions that are due.
     fn take(&mut self) -> Result<(), LogdiskBenchError> {
         while let Some((ticket, result)) = self.drive.due(0) {
             match ticket {
@@ -181,7 +182,7 @@ impl Load {
         let lba = below(&mut self.rng, blocks);
         self.drive.submit(0, READ, Request::read(lba * BLOCK as u64, BLOCK as u64), &[]);
     }
-    /// Waits until this is so.
+    /// Waits until `enough` holds.
     fn until(&mut self, enough: impl Fn(&Load) -> bool) -> Result<(), LogdiskBenchError> {
         self.take()?;
         while !enough(self) {
@@ -200,8 +201,8 @@ impl Load {
         self.until(|load| load.flushes == 0)
     }
 
-    /// Random writes among so many blocks, with flushes; bytes a second. Where reads are asked for, one after the other goes on
-    /// meanwhile, and their times are added, in microseconds.
+    /// Runs random writes in the first `blocks` blocks, with flushes, and returns bytes/s. If `reads` is given, also
+    /// reads one block at a time, and appends the latencies in microseconds.
     fn random(
         &mut self,
         blocks: u64,
@@ -238,7 +239,7 @@ impl Load {
         Ok((writes * BLOCK as u64) as f64 / begin.elapsed().as_secs_f64())
     }
 
-    /// Reads one after the other, with nothing else going on; their times in microseconds.
+    /// Reads one block at a time, without other load. Returns the latencies in microseconds.
     fn idle_reads(&mut self, blocks: u64) -> Result<Vec<f64>, LogdiskBenchError> {
         let mut times = Vec::new();
         for _ in 0..READS {

@@ -1,47 +1,51 @@
-//! The ceiling of the simulator: the same drive and load as in [`super::simulate`], reduced to the map.
+//! A map-only loop as an upper bound on the simulator's speed, with the drive and load of [`super::simulate`].
 //!
-//! Uniform overwrites of one unit, greedy cleaning, one block open for the host and one for what is cleaned. Not here:
-//! all that the simulator adds: time, dies and channels, the write buffer, the pace of cleaning, requests in flight,
-//! latencies and intervals. What is left is what waits for memory, so the ratio of the two rates means the same on any
-//! machine.
+//! The loop runs uniform overwrites of one unit with greedy cleaning, one open block for the host and one for moved
+//! units. Memory latency limits both the loop and the simulator, so the ratio of their speeds is similar on all
+//! machines.
+//!
+//! # Not modelled
+//!
+//! Everything else in the simulator: time, dies and channels, the write buffer, the pace of cleaning, requests in
+//! flight, latencies and intervals.
 
 use lowtide_core::rng::{Rng, below};
 
-/// Entries that are loaded together before they are used.
+/// Entries that are prefetched together.
 const AHEAD: usize = 64;
-/// Erased blocks below which a block is cleaned.
+/// Cleaning runs when there are fewer erased blocks than this.
 const SPARE: usize = 8;
 const UNMAPPED: u32 = u32::MAX;
-/// In the count of a block that is erased, open or being cleaned.
+/// Flag in the count of a block that is erased, open or being cleaned.
 const NOT_FULL: u32 = 1 << 31;
 
-/// A block that units are written to, one after the other.
+/// A block with room for more units, written in sequence.
 struct Open {
     block: u32,
     written: u32,
 }
 
-/// The map of a drive, and what is valid in its blocks.
+/// The map of a drive, with the valid units of each block.
 pub(super) struct Mapping {
     block_units: u32,
     physical_of: Vec<u32>,
     logical_of: Vec<u32>,
     valid: Vec<u64>,
     counts: Vec<u32>,
-    /// Full blocks by count, of counts below `listed`; an entry whose block has another count is void.
+    /// Full blocks by valid count, for counts below `listed`. Entries with an outdated count are skipped.
     lists: Vec<Vec<u32>>,
     listed: u32,
     lowest: u32,
     free: Vec<u32>,
     host: Open,
     cleaned: Open,
-    /// Units that cleaning has moved.
+    /// Units moved by cleaning.
     pub(super) moved: u64,
 }
 
 impl Mapping {
-    /// A drive of `blocks` blocks, each of `block_units` units, a multiple of 64, of which the host uses `logical_units`,
-    /// all of them written once.
+    /// Creates a drive of `blocks` blocks with `block_units` units each, a multiple of 64. All `logical_units` units
+    /// of the host are written once.
     pub(super) fn filled(blocks: u32, block_units: u32, logical_units: u32) -> Self {
         let units = (blocks * block_units) as usize;
         let mut free: Vec<u32> = (0..blocks).rev().collect();
@@ -65,7 +69,7 @@ impl Mapping {
         mapping
     }
 
-    /// Overwrites about `units` units at random, whole batches of them; how many.
+    /// Overwrites random units in whole batches, at least `units` of them. Returns the number written.
     pub(super) fn overwrite(&mut self, units: u64, rng: &mut Rng) -> u64 {
         let mut logical = [0; AHEAD];
         let batches = units.div_ceil(AHEAD as u64);
@@ -77,7 +81,7 @@ impl Mapping {
         batches * AHEAD as u64
     }
 
-    /// Loads what writes will change into the processor's cache, so that the loads of one kind overlap.
+    /// Loads the entries that the next writes change, so that their cache misses overlap.
     fn load(&self, logical: &[u32; AHEAD]) {
         let physical = logical.map(|unit| self.physical_of[unit as usize]);
         let sum = physical.iter().fold(0, |sum, &at| {
@@ -115,7 +119,7 @@ impl Mapping {
         self.valid[(to >> 6) as usize] |= 1 << (to & 63);
     }
 
-    /// Nothing more is written to a block.
+    /// Closes a full block.
     fn close(&mut self, block: u32) {
         self.counts[block as usize] &= !NOT_FULL;
         self.list(block, self.counts[block as usize]);
@@ -128,7 +132,7 @@ impl Mapping {
         }
     }
 
-    /// A block with the fewest valid units.
+    /// The block with the fewest valid units.
     fn victim(&mut self) -> u32 {
         loop {
             while self.lowest < self.listed {
@@ -146,7 +150,7 @@ impl Mapping {
         }
     }
 
-    /// Moves what is valid in a block, and erases it.
+    /// Moves the valid units of the victim block, and erases it.
     fn clean(&mut self) {
         let victim = self.victim();
         let mut live = Vec::with_capacity(self.block_units as usize);
@@ -180,8 +184,8 @@ mod tests {
     use super::*;
     use lowtide_core::Seed;
 
-    /// At ρ = 0.9 greedy cleaning of blocks of 256 units writes about five units for each of the host's; every unit is
-    /// where the map says, and the counts are those of what is valid.
+    /// At ρ = 0.9, greedy cleaning with 256 units per block has a write amplification of about five. Afterwards the
+    /// map, its inverse and the counts must agree.
     #[test]
     fn it_writes_what_the_simulator_writes_and_keeps_its_books() {
         let (blocks, block_units) = (1 << 9, 256);
@@ -192,7 +196,7 @@ mod tests {
         let before = mapping.moved;
         let written = mapping.overwrite(2 * u64::from(logical), &mut rng);
         let amplification = 1.0 + (mapping.moved - before) as f64 / written as f64;
-        // The spare blocks of so small a drive are a tenth of what it has in reserve.
+        // The upper limit allows for the erased blocks kept free: 8 of the 51 spare blocks of such a small drive.
         assert!((5.0..8.0).contains(&amplification), "{amplification}");
         for (logical, &at) in mapping.physical_of.iter().enumerate() {
             assert_eq!(mapping.logical_of[at as usize], logical as u32);

@@ -1,6 +1,6 @@
-//! Figures that the project promises, measured so that anyone can check them.
+//! Benchmarks for the figures that the project states, so that anyone can check them.
 //!
-//! Not here: the I/O engine; see `lowtide_host::bench`.
+//! The benchmark of the I/O engine is in `lowtide_host::bench`.
 
 mod logdisk;
 mod logdisk_file;

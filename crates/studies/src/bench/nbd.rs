@@ -1,7 +1,7 @@
-//! What the NBD server costs, and how well it keeps to a model's time.
+//! Benchmarks the NBD server: its cost per request, and the accuracy of emulated latencies.
 //!
-//! Server and client are threads of this process that speak over a unix socket, as a client on the same machine would;
-//! reads are of 4 KiB, at random, over data that is in memory. Not here: other servers; see docs/performance.md.
+//! Server and client are threads of this process, connected by a Unix socket like a client on the same machine. Reads
+//! are random, 4 KiB each, from data in memory. docs/performance.md covers other servers.
 
 use lowtide_core::rng::below;
 use lowtide_core::{Bytes, Latency, Nanos, Seed, VirtualTime};
@@ -22,29 +22,29 @@ use std::time::{Duration, Instant};
 const SIZE: Bytes = Bytes::mib(256);
 const BLOCK: u32 = 4096;
 
-/// The latency of the device that is emulated.
+/// Latency of the emulated device.
 const EMULATED: Nanos = Nanos::from_micros(80);
 
-/// What the server cost.
+/// The results.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct NbdBench {
-    /// Reads per second, one at a time, answered at once.
+    /// Reads per second at depth 1, without emulated latency.
     pub iops_depth_1: f64,
-    /// Reads per second, 32 at a time, answered at once.
+    /// Reads per second at depth 32, without emulated latency.
     pub iops_depth_32: f64,
-    /// Processor time of the server's thread per read, 32 at a time, in microseconds.
+    /// Processor time of the server's thread per read at depth 32, in microseconds.
     pub server_cpu_us_per_io: f64,
-    /// The median latency that a client sees of a device of 80 us, one read at a time, in microseconds.
+    /// Median latency at the client for an emulated device of 80 us at depth 1, in microseconds.
     pub emulated_80us_p50_us: f64,
-    /// The latency that 99 of 100 of them did not exceed, in microseconds.
+    /// 99th percentile of that latency, in microseconds.
     pub emulated_80us_p99_us: f64,
-    /// What request and answer take on their way on this machine, in microseconds; it is taken off.
+    /// Time for the transport of request and reply on this machine, in microseconds. The server subtracts it.
     pub transport_us: f64,
-    /// How long before an instant the server is awake, so that it is not late, in microseconds.
+    /// Time by which the server wakes up before a deadline so as not to be late, in microseconds.
     pub awake_early_us: f64,
 }
 
-/// A server of one drive, on a thread.
+/// A server of one drive, in a thread.
 struct Running {
     handle: Handle<LiveDrive>,
     thread: JoinHandle<Vec<LiveDrive>>,
@@ -109,7 +109,7 @@ impl Running {
     }
 }
 
-/// Reads at random for a while, `depth` at a time; how many a second.
+/// Reads at random for `span`, `depth` at a time. Returns the reads, and the reads per second.
 fn read(
     client: &mut NbdClient<UnixStream>,
     depth: usize,
@@ -136,10 +136,10 @@ fn read(
     Ok((done, done as f64 / begin.elapsed().as_secs_f64()))
 }
 
-/// Measures the server, `seconds` for each figure.
+/// Measures the server, for `seconds` per figure.
 ///
 /// # Errors
-/// Where there are no sockets, threads or memory to be had.
+/// The I/O error if a socket, a thread or memory cannot be created or used.
 pub fn nbd(seconds: f64, seed: Seed) -> io::Result<NbdBench> {
     let clock = Clock::new();
     let span = Duration::from_secs_f64(seconds);

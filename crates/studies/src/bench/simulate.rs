@@ -1,8 +1,8 @@
-//! How fast the simulator is.
+//! Measures the speed of the simulator.
 //!
-//! The drive and load are those the project promises a speed for: 160 GiB raw, 4 KiB map units, 256 to a block,
-//! ρ 0.9, greedy, 64 dies with busy-until times, latency histograms, uniform 4 KiB overwrites. Not here: other
-//! drives: cost grows with write amplification and shrinks with larger map units.
+//! The project states a speed for this drive and load: 160 GiB raw, 4 KiB map units, 256 units per
+//! block, ρ = 0.9, greedy, 64 dies with busy-until times, latency histograms, uniform 4 KiB overwrites. On other
+//! drives the cost per write differs: it grows with write amplification and falls with larger map units.
 
 use super::mapping::Mapping;
 use lowtide_core::{
@@ -11,38 +11,39 @@ use lowtide_core::{
 use lowtide_device::SimulatedSsd;
 use lowtide_device::flash::{FlashSpec, Geometry};
 
-/// What the simulator did, and what it cost.
+/// The speed of the simulator, and of a loop that only maintains the map.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Simulated {
-    /// Host writes served per second of processor time, in steady state.
+    /// Host writes simulated per second of processor time, in steady state.
     pub host_writes_per_cpu_second: f64,
-    /// Host writes counted.
+    /// Measured host writes.
     pub host_writes: u64,
-    /// Processor seconds they took.
+    /// Processor seconds for these writes.
     pub cpu_s: f64,
-    /// Write amplification meanwhile: each host write stands for this many page writes.
+    /// Write amplification meanwhile. Each host write costs this many page writes.
     pub write_amplification: f64,
-    /// Virtual seconds meanwhile.
+    /// Virtual seconds simulated meanwhile.
     pub virtual_s: f64,
-    /// Host writes per second of processor time of a loop that does nothing but map the same writes: what the
-    /// processor and its memory allow.
+    /// Host writes per second of processor time of a loop that only maintains the map, for the same load. An upper
+    /// bound that depends on the processor and its memory.
     pub mapping_only_host_writes_per_cpu_second: f64,
     /// Write amplification of that loop.
     pub mapping_only_write_amplification: f64,
-    /// The first rate divided by that of the loop: the same on any machine, but for its caches.
+    /// The simulator's rate as a share of the loop's rate. Similar on all machines with similar caches.
     pub fraction_of_mapping_only: f64,
 }
 
-/// The drive of the figure, as a device file has it.
+/// The device file of the benchmark drive.
 pub const DRIVE: &str = include_str!("drive.toml");
 
-/// The drive of the figure.
+/// The benchmark drive.
 pub fn drive() -> FlashSpec {
     let device = lowtide_files::device::parse(DRIVE).expect("the file is valid");
     device.spec.flash().expect("it is a flash drive").clone()
 }
 
-/// Measures the simulator, and the loop that only maps: each one drive write to steady state, then a quarter of one.
+/// Measures the simulator and the map-only loop. Both overwrite the drive once to settle it, and measure overwrites
+/// of another quarter.
 pub fn simulate(seed: Seed) -> Simulated {
     let (ceiling, mapping_only_write_amplification) = mapping_only(seed);
     let mut drive = SimulatedSsd::new(&drive(), seed).expect("the description is valid");
@@ -71,7 +72,7 @@ pub fn simulate(seed: Seed) -> Simulated {
     }
 }
 
-/// Host writes per second of processor time of a loop that only maps, and its write amplification.
+/// The map-only loop: host writes per second of processor time, and write amplification.
 fn mapping_only(seed: Seed) -> (f64, f64) {
     let geometry = Geometry::new(&drive());
     let mut mapping = Mapping::filled(geometry.blocks, geometry.block_units, geometry.logical_units);
@@ -83,7 +84,7 @@ fn mapping_only(seed: Seed) -> (f64, f64) {
     (written / cpu_s, 1.0 + (mapping.moved - moved) as f64 / written)
 }
 
-/// Uniform 4 KiB overwrites by 32 threads until `bytes` are written.
+/// Runs uniform 4 KiB overwrites by 32 threads until `bytes` are written.
 fn overwrite(drive: &mut SimulatedSsd, bytes: u64, seed: Seed, now: VirtualTime) -> VirtualTime {
     let extents = Extents::whole(drive.capacity().get());
     let workload = Workload { threads: 32, ..Workload::random_write(Bytes::kib(4)) };

@@ -1,8 +1,12 @@
-//! How well the steady-state rule answers: each answer against a run ten times longer.
+//! Tests steady-state rules against runs ten times longer.
 //!
-//! The simulated Intel 320 is filled to four sizes and overwritten at random until the rule stops; the run then
-//! goes on to ten times that length, and the mean from the stop to its end is the truth. The same series is shown
-//! to the rules of others. Not here: real drives, whose truth nobody knows.
+//! The simulated Intel 320 is filled to several sizes and overwritten at random until lowtide's rule stops. The run
+//! then continues to ten times that length. The reference is the mean from the stop to the end. The rules of SNIA and
+//! fio are applied to the same series.
+//!
+//! # Not measured
+//!
+//! Real drives, because their true level is unknown.
 
 use lowtide_core::{
     BlockDevice, Bytes, Control, Extents, Interval, Nanos, Request, Seed, VirtualTime, Workload, virtual_load,
@@ -12,57 +16,57 @@ use lowtide_record::Row;
 use lowtide_record::analysis::{Context, Criterion, Estimate, FioSlope, Medium, Online, Snia};
 use rayon::prelude::*;
 
-/// How far an answer may be from the truth.
+/// Maximum relative error of a correct answer.
 const WITHIN: f64 = 0.03;
-/// Intervals after which a run that does not stop is given up: 100 h at 10 s.
+/// Maximum intervals of a run that does not stop: 100 h at 10 s.
 const MOST_INTERVALS: usize = 36_000;
 
-/// What the rules said of one file size, over all seeds.
+/// The results of all rules for one file size, over all seeds.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Judged {
-    /// The file size on the drive of full size, in GiB.
+    /// File size in GiB, on the full-size drive.
     pub file_size_gib: u64,
-    /// Runs, a seed each.
+    /// Number of runs, each with its own seed.
     pub runs: usize,
-    /// The rule of lowtide.
+    /// Results of lowtide's rule.
     pub lowtide: Rule,
-    /// The rule of the SNIA performance test specification.
+    /// Results of the rule in the SNIA performance test specification.
     pub snia: Rule,
-    /// A limit on the slope, as fio has it.
+    /// Results of fio's limit on the slope.
     pub fio_slope: Rule,
 }
 
-/// What one rule said.
+/// The results of one rule.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 pub struct Rule {
-    /// Runs in which it stopped.
+    /// Runs in which the rule stopped.
     pub stopped: usize,
-    /// Runs in which it stopped within 3 % of the truth.
+    /// Runs in which the rule stopped with an error of at most 3 %.
     pub within_3_percent: usize,
-    /// Runs in which its window began before the drive had taken as much as it has NAND.
+    /// Runs in which its window began before the host had written as many bytes as the drive has raw NAND.
     pub in_honeymoon: usize,
-    /// The mean of its error's size, in percent.
+    /// Mean absolute error, in percent.
     pub mean_error_percent: f64,
-    /// The largest error, in percent.
+    /// Largest absolute error, in percent.
     pub largest_error_percent: f64,
-    /// The mean time at which it stopped, in seconds on the drive of full size.
+    /// Mean time of the stop, in seconds on the full-size drive.
     pub mean_stop_s: f64,
 }
 
-/// One answer of one rule in one run.
+/// The answer of one rule in one run.
 struct Said {
     error: f64,
     honeymoon: bool,
     stop_s: f64,
 }
 
-/// One run: what each rule said; `None` where it did not stop.
+/// The answers of all rules in one run. `None` for a rule that did not stop.
 struct Run([Option<Said>; 3]);
 
-/// Judges the rules on `spec` at `sizes` (GiB on the full drive), `seeds` runs each, everything `scale` times smaller.
+/// Tests the rules on `spec` at `sizes` (GiB on the full-size drive), with `seeds` runs each, scaled down by `scale`.
 ///
 /// # Panics
-/// Where the description is not valid at that scale.
+/// Panics if the description is invalid at that scale.
 pub fn steady(spec: &DeviceSpec, sizes: &[u64], seeds: u64, scale: u64) -> Vec<Judged> {
     let spec = spec.scaled(scale);
     sizes
@@ -143,7 +147,7 @@ fn run(spec: &DeviceSpec, gib: u64, seed: u64, scale: u64) -> Run {
         }
     };
     let series = online.series();
-    // The rules of others count in minutes; those shrink with everything else.
+    // The other rules use fixed times, which are scaled like everything else.
     let snia = Snia::default();
     let snia = Snia { round_ns: snia.round_ns / scale, ..snia };
     let slope = FioSlope::default();

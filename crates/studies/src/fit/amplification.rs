@@ -1,45 +1,48 @@
-//! Write amplification by how full the NAND is, as theory has it, for each way to choose what is cleaned.
+//! Closed forms of write amplification for each cleaning policy.
 //!
-//! Under uniform random writes it depends on ρ, the share of NAND that holds live data, and on the units of a block:
+//! Under uniform random writes, write amplification depends on ρ, the share of NAND that holds live data, and on the
+//! units per block:
 //!
 //! | policy | source |
 //! |---|---|
 //! | random | 1 / (1 − ρ) |
-//! | the oldest | α / (α + W₀(−α e^−α)), α = 1 / ρ: Desnoyers; Xiang and Kurkoski, arXiv:1110.4245 |
-//! | greedy | the mean field: α = b / (b − x) (H_b − H_{m+1} + p / (m + 1)), x = m + 1 − p: Desnoyers, "Analytic models of SSD write performance" |
-//! | the best of d | the fixed point i (F_i − F_{i−1}) = c (1 − (1 − F_{i−1})^d), F_b = 1: Van Houdt, "A mean field model for a class of garbage collection algorithms in flash-based solid state drives" |
+//! | FIFO | α / (α + W₀(−α e^−α)), α = 1 / ρ: Desnoyers; Xiang and Kurkoski, arXiv:1110.4245 |
+//! | greedy | mean field: `greedy` below |
+//! | d-choices | mean field: `best_of` below |
 //!
-//! Not here: loads with hot data, and what a drive holds back; the simulator has both.
+//! # Not modelled
+//!
+//! Hot data and the erased blocks that a drive reserves. The simulator has both.
 
 use lowtide_device::flash::spec::Policy;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The fullest that is asked for.
+/// The largest ρ of the tables.
 pub(super) const FULLEST: f64 = 0.985;
-/// Points of a table.
+/// Points per table.
 const POINTS: usize = 160;
 /// Steps of a bisection.
 const STEPS: usize = 60;
-/// Units of a block beyond which forms are those of so many: they come near to a limit as one over the units.
+/// Limit on the units per block. Larger blocks use the form for this limit, since forms hardly change beyond it.
 const MOST_UNITS: u64 = 4096;
 
-/// Forms that are kept at most.
+/// Limit on cached forms.
 const MOST_KEPT: usize = 64;
 
-/// Forms that were computed, each with its policy and units.
+/// Cached forms by policy and units per block.
 type Kept = Vec<((Policy, u64), Arc<Amplification>)>;
 
 static KEPT: Mutex<Kept> = Mutex::new(Vec::new());
 
-/// Write amplification by ρ, from 0 to [`FULLEST`].
+/// A table of write amplification by ρ, from 0 to [`FULLEST`].
 #[derive(Debug, Clone)]
 pub(crate) struct Amplification {
-    /// ρ and amplification, both rising.
+    /// Pairs of ρ and write amplification, both ascending.
     points: Vec<(f64, f64)>,
 }
 
 impl Amplification {
-    /// The same as [`Amplification::of`], computed once for each policy and number of units.
+    /// [`Amplification::of`] with a cache.
     pub(super) fn shared(policy: Policy, units: u64) -> Option<Arc<Amplification>> {
         let key = (policy, units.min(MOST_UNITS));
         let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +50,7 @@ impl Amplification {
         if known.is_some() {
             return known;
         }
-        // Two threads may compute the same one; none waits for another's.
+        // The lock is not held meanwhile, so two threads may compute the same form.
         let form = Arc::new(Amplification::of(policy, units)?);
         let mut kept = kept();
         if kept.len() < MOST_KEPT {
@@ -56,7 +59,7 @@ impl Amplification {
         Some(form)
     }
 
-    /// Of a policy and so many units a block, [`MOST_UNITS`] at most. `None` for a policy without a closed form.
+    /// Computes the form of a policy for `units` per block. `None` if the policy has no closed form.
     pub(crate) fn of(policy: Policy, units: u64) -> Option<Amplification> {
         let units = units.min(MOST_UNITS);
         let even = |form: &dyn Fn(f64) -> f64| {
@@ -74,7 +77,7 @@ impl Amplification {
         Some(Amplification { points })
     }
 
-    /// At a share of live data; beyond [`FULLEST`] as there.
+    /// The write amplification at `rho`. Above [`FULLEST`], the value at [`FULLEST`].
     pub(crate) fn at(&self, rho: f64) -> f64 {
         let after = self.points.partition_point(|(at, _)| *at < rho);
         match (after.checked_sub(1).map(|before| self.points[before]), self.points.get(after)) {
@@ -85,7 +88,9 @@ impl Amplification {
     }
 }
 
-/// Always the block with the fewest valid units.
+/// The mean field of the greedy policy: α = b / (b − x) (H_b − H_{m+1} + p / (m + 1)), x = m + 1 − p.
+///
+/// Source: Desnoyers, "Analytic models of SSD write performance".
 fn greedy(rho: f64, units: usize) -> f64 {
     let b = units as f64;
     let harmonic = |n: usize| (1..=n).map(|i| 1.0 / i as f64).sum::<f64>();
@@ -95,7 +100,7 @@ fn greedy(rho: f64, units: usize) -> f64 {
         let p = m + 1.0 - x;
         b / (b - x) * (all - harmonic(m as usize + 1) + p / (m + 1.0))
     };
-    // The fewer are valid in what is cleaned, the more NAND there is for each unit of data.
+    // `alpha` falls as x, the valid units of a victim, rises. Bisection finds x.
     let (mut low, mut high) = (0.0, b - 1.0);
     for _ in 0..STEPS {
         let middle = (low + high) / 2.0;
@@ -104,12 +109,15 @@ fn greedy(rho: f64, units: usize) -> f64 {
     b / (b - low)
 }
 
-/// The best of `d` blocks drawn at random: points along the curve, whose parameter is `c`.
+/// The mean field of d-choices, as points along a curve with parameter `c`.
+///
+/// The fixed point is i (F_i − F_{i−1}) = c (1 − (1 − F_{i−1})^d), F_b = 1. Source: Van Houdt, "A mean field model
+/// for a class of garbage collection algorithms in flash-based solid state drives".
 fn best_of(d: u32, units: usize) -> Vec<(f64, f64)> {
     let b = units as f64;
-    // 1 − (1 − F)^d; the first shares of a full drive are as small as 1e-30.
+    // 1 − (1 − F)^d, computed without cancellation: the first shares of a full drive are as small as 1e-30.
     let taken = |share: f64| -(f64::from(d) * (-share).ln_1p()).exp_m1();
-    // The last share, and the sum of what is taken, for a first share.
+    // For a given first share F: the last share F_b, and the sum of the probabilities `taken`.
     let run = |c: f64, first: f64| {
         let (mut share, mut sum) = (first, 0.0);
         for i in 1..=units {
@@ -123,7 +131,7 @@ fn best_of(d: u32, units: usize) -> Vec<(f64, f64)> {
         (share, sum)
     };
     let point = |c: f64| {
-        // The logarithm of the first share.
+        // Bisection for the logarithm of the first share, so that F_b is 1.
         let (mut low, mut high) = (-700.0f64, 0.0f64);
         for _ in 0..STEPS {
             let middle = (low + high) / 2.0;
@@ -132,7 +140,7 @@ fn best_of(d: u32, units: usize) -> Vec<(f64, f64)> {
         let gained = run(c, low.exp()).1;
         (c * gained / b, b / gained)
     };
-    // ρ = c (b − x) / b, so c runs from little data to nearly full.
+    // ρ = c (b − x) / b, so this range of c covers drives from nearly empty to nearly full.
     let all = (0..POINTS).map(|n| point(0.2 * (40.0f64 / 0.2).powf(n as f64 / (POINTS - 1) as f64)));
     let mut points: Vec<(f64, f64)> = Vec::new();
     for (rho, amplification) in all.filter(|(rho, _)| (0.0..=FULLEST).contains(rho)) {
@@ -155,7 +163,7 @@ mod tests {
         }
     }
 
-    /// The values of the literature, computed by others: published/write_amplification_theory.txt.
+    /// Reference values from the literature: published/write_amplification_theory.txt.
     #[test]
     fn the_forms_have_the_published_values() {
         let cases = [
@@ -170,7 +178,7 @@ mod tests {
             let form = Amplification::of(policy, units).expect("it has a closed form");
             for (rho, expected) in values {
                 let found = form.at(rho);
-                // Between points of the table the curve is taken for straight.
+                // The tolerance allows for linear interpolation between the points of the table.
                 assert!(
                     (found / expected - 1.0).abs() < 5e-3,
                     "{policy:?} {units} {rho}: {found}, not {expected}"

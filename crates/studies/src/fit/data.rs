@@ -1,63 +1,63 @@
-//! What was measured: levels by how much data there is, or a drive that was written from fresh to settled.
+//! Measurements to fit: levels by data size, or a timeline from a fresh drive to its settled level.
 //!
-//! Not here: where it comes from (`read`).
+//! Reading them is in `read`.
 
 use lowtide_core::Bytes;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A level.
+/// A settled level at one data size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     /// Bytes of data under test.
     pub data: Bytes,
-    /// Bytes written a second.
+    /// Write rate in bytes/s.
     pub rate: f64,
-    /// One standard deviation of it as a share, where it is known.
+    /// Standard deviation of the rate as a share, if known.
     pub deviation: Option<f64>,
-    /// The line of the table that it stands on, where it stands on one.
+    /// Line in the table, if the level came from one.
     pub line: Option<u64>,
 }
 
 impl Point {
-    /// Where it stands, behind the name of what was measured.
+    /// The line of the level, to be appended to the file name in messages.
     pub(super) fn place(&self) -> String {
         self.line.map(|line| format!(": line {line}")).unwrap_or_default()
     }
 }
 
-/// When a fresh drive had used up its erased blocks.
+/// The point at which a fresh drive ran out of erased blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Knee {
-    /// Bytes of data under test, written before.
+    /// Bytes of data under test, all written beforehand.
     pub data: Bytes,
-    /// Bytes written at random until the rate fell.
+    /// Bytes of random writes until the rate fell.
     pub written: f64,
-    /// The rate until then, bytes a second.
+    /// Rate until then, in bytes/s.
     pub rate: f64,
 }
 
-/// What was measured of one drive under one load of random writes.
+/// Measurements of one drive under one load of random writes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// What to call it.
+    /// Name for messages.
     pub name: String,
-    /// Settled levels, by data, without two of the same data.
+    /// Settled levels by ascending data size, each size once.
     pub points: Vec<Point>,
-    /// Of a timeline.
+    /// The knee of a timeline.
     pub knee: Option<Knee>,
-    /// Bytes that the host may address, where known.
+    /// Bytes that the host can address, if known.
     pub capacity: Option<Bytes>,
-    /// Bytes of a request, where known.
+    /// Bytes per request, if known.
     pub block: Option<Bytes>,
-    /// Requests in flight, where known.
+    /// Requests in flight, if known.
     pub threads: Option<u32>,
-    /// What the user should know of how it was read.
+    /// Notes for the user about how the input was read.
     pub notes: Vec<String>,
 }
 
 impl Measured {
-    /// Orders levels by data, and takes the mean of those of the same data.
+    /// Sorts levels by data size, and averages levels of the same size.
     pub(super) fn sorted(mut self) -> Measured {
         self.points.sort_by_key(|point| point.data);
         let mut merged: Vec<(Point, f64)> = Vec::new();
@@ -76,10 +76,11 @@ impl Measured {
     }
 }
 
-/// The knee and the settled level of a timeline: bytes a second in intervals of equal length.
+/// Finds the knee and the settled level of a timeline. `rates` are in bytes/s, of intervals that last `seconds` each.
 ///
-/// The fresh rate is the median of the first intervals, until three in a row are a seventh below it; the settled one is the mean of
-/// the last quarter.
+/// The fresh rate is the median of the rates before the knee. The knee is the first of three consecutive rates that
+/// are at least a seventh below the fresh rate. The settled level is the mean of the last quarter. `None` if there is
+/// no knee or there are fewer than 12 rates.
 pub(super) fn timeline(rates: &[f64], seconds: f64, data: Bytes) -> Option<(Knee, Point)> {
     const FALL: f64 = 6.0 / 7.0;
     if rates.len() < 12 {
@@ -104,12 +105,12 @@ pub(super) fn timeline(rates: &[f64], seconds: f64, data: Bytes) -> Option<(Knee
     (rate > 0.0).then_some((Knee { data, written, rate: fresh }, settled))
 }
 
-/// The median of numbers that come one after the other, none of them negative; of an even count, the upper one.
+/// Running median of non-negative numbers. An even count gives the upper median.
 #[derive(Default)]
 struct Median {
-    /// The lower half, the largest on top; the bits of such numbers are ordered as the numbers are.
+    /// The lower half as a max-heap of bit patterns, which sort like the numbers because none is negative.
     low: BinaryHeap<u64>,
-    /// The upper half, the smallest on top, and as many or one more.
+    /// The upper half as a min-heap, with as many elements or one more.
     high: BinaryHeap<Reverse<u64>>,
 }
 

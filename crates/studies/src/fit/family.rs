@@ -1,8 +1,11 @@
-//! The drives among which the measured one is looked for: everything but a few parameters is known or assumed.
+//! The family of drives that a fit searches. A few parameters vary; the remaining ones are known or assumed.
 //!
-//! Without an example the controller is what limits: a request takes its time for each unit, a moved unit takes its own, and the NAND is
-//! fast enough not to be seen. With `--like` all else is as in that device file. Not here: arrays, disks and drives with log units:
-//! their levels follow other laws.
+//! Without `--like`, the controller is the bottleneck: it spends a fixed time per written unit and per moved unit,
+//! and the assumed NAND is fast enough not to matter. With `--like`, all other parameters come from a device file.
+//!
+//! # Not modelled
+//!
+//! Arrays, disks, and drives with log units or an SLC cache: their levels follow other laws.
 
 use super::simulate::small;
 use super::{COST_UNIT, FitError};
@@ -13,62 +16,62 @@ use lowtide_device::flash::spec::{Controller, Gc, Map, Nand, Policy, WriteBuffer
 use lowtide_files::device::{self, Device};
 use std::path::PathBuf;
 
-/// Bytes of a map unit where nobody says.
+/// Default map unit.
 const UNIT: Bytes = COST_UNIT;
-/// A block of the assumed NAND: that of drives of the time of the studies, and small enough for models to be small.
+/// Geometry of the assumed NAND: as in drives of the studies, with blocks small enough for scaled-down models.
 const PAGE: Bytes = Bytes::kib(16);
 const PAGES_PER_BLOCK: u32 = 128;
 const DIES: u32 = 32;
-/// Bytes of the table for each map unit.
+/// Bytes of one entry of the mapping table.
 const ENTRY: u64 = 4;
-/// How finely the least raw NAND is looked for, as a share of the capacity.
+/// Step of the search for the least raw NAND, as a share of the capacity.
 const STEP: f64 = 0.002;
-/// Steps of that search.
+/// Maximum number of steps of this search.
 const STEPS: u32 = 1000;
-/// How far raw NAND is looked for, in sizes of the least that works.
+/// Upper limit on raw NAND, as a multiple of the least that works.
 const LARGEST: f64 = 3.0;
-/// A page of the table: one read from NAND finds so many units.
+/// Page of the mapping table: one NAND read loads this much of it.
 const MAP_PAGE: Bytes = Bytes::new(512);
 
-/// What is looked for.
+/// The fitted parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameters {
-    /// Bytes of NAND that data can lie on.
+    /// Raw NAND for data, in bytes.
     pub raw: f64,
-    /// Seconds that a written byte takes: one over the peak rate.
+    /// Seconds per written byte: the reciprocal of the peak rate.
     pub write: f64,
-    /// Seconds that a moved byte takes, beyond that.
+    /// Additional seconds per moved byte.
     pub moved: f64,
-    /// What is cleaned next.
+    /// The policy that chooses the victim blocks.
     pub policy: Policy,
-    /// Bytes of data that the table in memory reaches, and seconds that a byte takes more when its entry is not there.
+    /// The reach and miss cost of the map cache. `None` if it covers all data.
     pub map: Option<Reach>,
 }
 
-/// A mapping table that does not fit its memory.
+/// A map cache that does not cover all data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reach {
-    /// Bytes of data it reaches.
+    /// Bytes of data that it covers.
     pub bytes: f64,
-    /// Seconds more for a byte whose entry has to be read.
+    /// Additional seconds per byte on a miss.
     pub miss: f64,
 }
 
-/// The drive that a fitted drive resembles.
+/// The `--like` device, whose other parameters a fit uses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Like {
-    /// Its name, or the path of its file.
+    /// Name in the catalogue, or path of the device file.
     pub name: String,
-    /// The files outside of the catalogue that its file refers to.
+    /// Files outside the catalogue that the device file refers to.
     pub files: Vec<PathBuf>,
     spec: FlashSpec,
 }
 
 impl Like {
-    /// Reads its file.
+    /// Reads a device by its name or path.
     ///
     /// # Errors
-    /// [`FitError::Like`] where it is not one flash drive that maps pages.
+    /// [`FitError::Like`] if it is not a single page-mapped flash drive.
     pub fn read(name: &str) -> Result<Like, FitError> {
         let wrong = |error: String| FitError::Like(format!("{name}: {error}"));
         let Device { spec, files, .. } =
@@ -85,20 +88,20 @@ impl Like {
     }
 }
 
-/// What all drives of a family have in common.
+/// The parameters that all drives of a family have in common.
 #[derive(Debug, Clone)]
 pub(super) struct Family {
     base: FlashSpec,
-    /// The device it is like.
+    /// Name of the `--like` device.
     pub like: Option<String>,
-    /// Bytes of a request of the load.
+    /// Bytes per request of the load.
     pub block: Bytes,
     pub threads: u32,
 }
 
 impl Family {
     /// # Errors
-    /// [`FitError`] where requests are not a multiple of the family's map unit.
+    /// [`FitError`] if the request size is not a multiple of the family's map unit.
     pub(super) fn new(
         like: Option<&Like>,
         capacity: Bytes,
@@ -122,23 +125,23 @@ impl Family {
         Ok(Family { base, like: like.map(|like| like.name.clone()), block, threads })
     }
 
-    /// The drive that the family is built around, for people.
+    /// The base device, for messages.
     pub(super) fn words(&self) -> String {
         self.like.as_ref().map_or("the assumed drive".to_owned(), |like| format!("`{like}`"))
     }
 
-    /// The least seconds that a written byte takes: its link is not faster.
+    /// The least seconds per written byte, which the link rate limits.
     pub(super) fn least_write(&self) -> f64 {
         1.0 / self.base.controller.link_rate.get().max(1) as f64
     }
 
-    /// The least data of which a drive with so much raw NAND, made small, still holds a request.
+    /// The least data size that still holds one request when a drive with `raw` bytes of NAND is scaled down.
     pub(super) fn least_data(&self, raw: f64) -> Bytes {
         let parameters = Parameters { raw, write: 1e-9, moved: 1e-9, policy: Policy::Greedy, map: None };
         self.block * small(&self.drive(&parameters)).0
     }
 
-    /// Why no drive with so much raw NAND can be simulated; `None` where one can.
+    /// The reason that no drive with `raw` bytes of NAND can be simulated. `None` if one can.
     pub(super) fn objection(&self, raw: f64) -> Option<String> {
         let parameters = Parameters { raw, write: 1e-9, moved: 1e-9, policy: Policy::Greedy, map: None };
         let drive = self.drive(&parameters);
@@ -146,15 +149,15 @@ impl Family {
         Some(why.to_string())
     }
 
-    /// Units of an erase block.
+    /// Map units per erase block.
     pub(super) fn units_per_block(&self) -> u64 {
         self.base.units_per_block()
     }
 
-    /// The least raw NAND with which a drive of this family works, and the most that is looked at, bytes.
+    /// The range of raw NAND to search, in bytes. It begins at the least with which a drive of this family works.
     ///
     /// # Errors
-    /// [`FitError::NoFit`] where no drive of the capacity works, with the reason.
+    /// [`FitError::NoFit`] with the reason if no drive of the capacity works.
     pub(super) fn raw_range(&self) -> Result<(f64, f64), FitError> {
         let capacity = self.base.capacity.get() as f64;
         let mut steps = (0..STEPS).map(|n| capacity * (1.0 + STEP * f64::from(n)));
@@ -188,7 +191,7 @@ impl Family {
             let entries = Bytes::new((bytes / unit) as u64 * ENTRY);
             let page = spec.map.page;
             spec.map.cache = Some(entries.align_up(page).max(page * 2));
-            // The controller waits for the page it has to read.
+            // On a miss the controller waits for the table page to be read.
             spec.map.blocking = true;
             spec.nand.read = nanos(miss * self.block.get() as f64);
         }
@@ -199,7 +202,7 @@ impl Family {
     }
 }
 
-/// A drive of which nothing is known but its capacity and the load.
+/// The base drive without `--like`: only its capacity and its load are known.
 fn assumed(capacity: Bytes, block: Bytes) -> FlashSpec {
     FlashSpec {
         capacity,

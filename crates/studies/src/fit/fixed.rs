@@ -1,6 +1,6 @@
-//! Parameters that are known beforehand, as `--fix KEY=VALUE` writes them.
+//! Known parameters, in the syntax of `--fix KEY=VALUE`.
 //!
-//! Not here: the limits that depend on the capacity and the family; `limits`.
+//! Limits that depend on the capacity and on the family are in `limits`.
 
 use super::{COST_UNIT, FitError};
 use lowtide_core::suggest::nearest;
@@ -9,23 +9,23 @@ use lowtide_device::flash::spec::Policy;
 
 const KEYS: [&str; 5] = ["raw", "write-cost", "gc-cost", "policy", "map-reach"];
 const POLICIES: &str = "greedy, fifo, random, d-choices=N with N from 1 to 64";
-/// Most choices of `d-choices`.
+/// Maximum N of `d-choices=N`.
 const MOST_CHOICES: u32 = 64;
-/// Longest time to write or move a [`COST_UNIT`].
+/// Maximum time to write or move a [`COST_UNIT`].
 const LONGEST: Nanos = Nanos::from_secs(1);
 
-/// The parameters that are known beforehand.
+/// Known parameters, which are not fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Fixed {
-    /// Bytes of raw NAND.
+    /// Raw NAND in bytes.
     pub raw: Option<f64>,
-    /// Seconds to write a byte.
+    /// Seconds per written byte.
     pub write: Option<f64>,
-    /// Seconds to move a byte.
+    /// Seconds per moved byte.
     pub moved: Option<f64>,
-    /// The policy that chooses what is cleaned next.
+    /// The policy that chooses the victim blocks.
     pub policy: Option<Policy>,
-    /// Bytes that the mapping table in memory reaches.
+    /// Bytes of data that the map cache covers.
     pub reach: Option<f64>,
 }
 
@@ -33,7 +33,7 @@ impl Fixed {
     /// Reads `KEY=VALUE` pairs.
     ///
     /// # Errors
-    /// [`FitError::Setting`] names the pair and what is accepted.
+    /// [`FitError::Setting`] with the pair and the accepted values.
     pub fn parse(pairs: &[String]) -> Result<Fixed, FitError> {
         let mut fixed = Fixed::default();
         for pair in pairs {

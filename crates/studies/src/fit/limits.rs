@@ -1,7 +1,7 @@
-//! Limits on measurements and settings: all are checked before anything is derived from them.
+//! Limits on measurements and settings. All are checked before anything is computed from them.
 //!
-//! Whatever passes can be searched and simulated without a panic and in bounded time. Not here: the text of
-//! a table (`read`) and of `--fix` (`fixed`).
+//! A search with checked input ends in bounded time and does not panic. Module `read` checks the syntax of tables,
+//! and `fixed` the syntax of `--fix`.
 
 use super::data::{Measured, Point};
 use super::family::Family;
@@ -9,35 +9,35 @@ use super::{BLOCK, FitError, Fixed, MIB, Question, THREADS};
 use lowtide_core::Bytes;
 use std::ops::RangeInclusive;
 
-/// Sizes of a request.
+/// Valid request sizes in bytes.
 const BLOCKS: RangeInclusive<u64> = 512..=16 << 20;
-/// Requests in flight.
+/// Valid numbers of requests in flight.
 const IN_FLIGHT: RangeInclusive<u32> = 1..=65_536;
-/// Most levels of different sizes: each is simulated several times.
+/// Maximum number of levels at different sizes: each is simulated several times.
 const MOST_LEVELS: usize = 100;
-/// Most sizes that the fitted drive is asked for.
+/// Maximum number of sizes to predict.
 const MOST_PREDICTED: usize = 100;
-/// The slowest level, bytes a second.
+/// The slowest valid level, in bytes/s.
 const SLOWEST: f64 = 1024.0;
-/// The fastest level, bytes a second: more than any drive. A family may reach less.
+/// The fastest valid level, in bytes/s: faster than any drive. A family may have a lower limit.
 const FASTEST: f64 = 1e12;
-/// One standard deviation as a share of its level.
+/// Valid standard deviations, as a share of the level.
 const DEVIATIONS: RangeInclusive<f64> = 1e-4..=1.0;
 
-/// The input of a search: every number in it has been checked.
+/// Checked input of a search.
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) family: Family,
-    /// Raw NAND of the smallest and of the largest drive of the search, bytes.
+    /// Range of raw NAND to search, in bytes.
     pub(super) raw: (f64, f64),
     /// Assumptions, a sentence each.
     pub(super) notes: Vec<String>,
 }
 
-/// Checks a question by itself.
+/// Checks the settings alone.
 ///
 /// # Errors
-/// [`FitError::Setting`] names the option, its value and what is accepted.
+/// [`FitError::Setting`] with the option, its value and the accepted values.
 pub(super) fn question(question: &Question) -> Result<(), FitError> {
     let refuse = |why: String| Err(FitError::Setting(why));
     if let Some(block) = question.block {
@@ -64,10 +64,10 @@ pub(super) fn question(question: &Question) -> Result<(), FitError> {
     Ok(())
 }
 
-/// Checks a level or the rate of an interval, bytes a second.
+/// Checks a level or the rate of an interval, in bytes/s.
 ///
 /// # Errors
-/// The text says what is accepted.
+/// A message with the accepted range.
 pub(super) fn rate(rate: f64) -> Result<f64, String> {
     if (SLOWEST..=FASTEST).contains(&rate) {
         return Ok(rate);
@@ -81,10 +81,10 @@ pub(super) fn rate(rate: f64) -> Result<f64, String> {
     ))
 }
 
-/// Checks a deviation as a share of its level; `None` for 0, which means that it is not known.
+/// Checks a standard deviation, as a share of its level. 0 means unknown and gives `None`.
 ///
 /// # Errors
-/// The text says what is accepted.
+/// A message with the accepted range.
 pub(super) fn deviation(share: f64) -> Result<Option<f64>, String> {
     if share == 0.0 {
         return Ok(None);
@@ -101,7 +101,7 @@ pub(super) fn deviation(share: f64) -> Result<Option<f64>, String> {
     ))
 }
 
-/// A number for messages, however large.
+/// Formats a number of any magnitude for a message.
 fn shown(number: f64) -> String {
     if number == 0.0 || (1e-3..1e9).contains(&number.abs()) {
         format!("{number:.3}").trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -121,10 +121,10 @@ fn block(option: &str, block: Bytes) -> Result<(), FitError> {
     )))
 }
 
-/// Checks the measurements against the question, and both against the family of drives.
+/// Checks the measurements against the settings, and both against the family of drives.
 ///
 /// # Errors
-/// [`FitError`] names the line or the option, its value, what is accepted and what to do.
+/// [`FitError`] with the line or option, its value, the accepted values and a remedy.
 pub(super) fn check(measured: &Measured, question: &Question) -> Result<Checked, FitError> {
     self::question(question)?;
     count(measured, &question.fixed)?;
@@ -145,7 +145,7 @@ pub(super) fn check(measured: &Measured, question: &Question) -> Result<Checked,
         assumed("requests in flight:", THREADS.to_string());
         THREADS
     });
-    // If the question names neither, they come from a campaign, which may be a stranger's.
+    // A campaign may come from an untrusted store, so its values are checked too.
     self::block("requests of ", block)?;
     if !IN_FLIGHT.contains(&threads) {
         let (least, most) = IN_FLIGHT.into_inner();
@@ -165,7 +165,7 @@ pub(super) fn check(measured: &Measured, question: &Question) -> Result<Checked,
     Ok(Checked { family, raw, notes })
 }
 
-/// Checks that there are as many levels as unknowns, and not too many.
+/// Checks that there are at least as many levels as unknowns, and at most [`MOST_LEVELS`].
 fn count(measured: &Measured, fixed: &Fixed) -> Result<(), FitError> {
     let (found, least) = (measured.points.len(), least_points(fixed, measured.knee.is_some()));
     let refuse = |why: String| {
@@ -184,15 +184,15 @@ fn count(measured: &Measured, fixed: &Fixed) -> Result<(), FitError> {
     Ok(())
 }
 
-/// The number of levels needed, given the parameters that are known.
+/// The number of levels needed, which depends on the parameters that are fixed.
 fn least_points(fixed: &Fixed, knee: bool) -> usize {
     let known = [fixed.raw.is_some(), fixed.write.is_some(), fixed.moved.is_some()];
     let unknown = known.iter().filter(|it| !**it).count();
-    // A timeline also tells the peak rate and when erased blocks were used up.
+    // The knee of a timeline also gives the peak rate and the point at which erased blocks ran out.
     unknown.saturating_sub(2 * usize::from(knee)).max(1)
 }
 
-/// The range of raw NAND; the fixed value alone, if there is one.
+/// The range of raw NAND to search, in bytes. A fixed value is both ends.
 fn raw(family: &Family, fixed: &Fixed, capacity: Bytes) -> Result<(f64, f64), FitError> {
     let Some(raw) = fixed.raw else { return family.raw_range() };
     let size = Bytes::new(raw as u64);
@@ -225,7 +225,7 @@ fn costs(family: &Family, fixed: &Fixed, capacity: Bytes) -> Result<(), FitError
     Ok(())
 }
 
-/// Sizes of data that a drive and its small model can have.
+/// The valid sizes of data: at most the capacity, and large enough for the scaled-down model.
 struct Sizes {
     least: Bytes,
     capacity: Bytes,

@@ -1,13 +1,16 @@
-//! A device fitted to what was measured: levels by size or by utilisation, a campaign, or a timeline.
+//! Fits a simulated flash drive to measurements: levels by size or by utilisation, a campaign, or a timeline.
 //!
 //! ```text
 //!   CSV | campaign ─► Measured ─► Checked ─► Search: forms ⇄ simulator ─► Fitted ─► device file
-//!                                        └─► draws of noise ─► intervals, what the data do not determine
+//!                                        └─► draws of noise ─► intervals, undetermined parameters
 //! ```
 //!
-//! What is looked for is raw capacity, the cost of a written and of a moved byte, what is cleaned next, and how much data the mapping table
-//! in memory reaches. The result is a device file as any other. docs/guide/fit.md says what that is worth. Not here: reads, mixes and
-//! loads that are not uniform.
+//! The fitted parameters are the raw capacity, the time per written byte and per moved byte, the cleaning policy, and
+//! the reach of the map cache. The result is an ordinary device file. docs/guide/fit.md shows how accurate a fit is.
+//!
+//! # Not modelled
+//!
+//! Reads, mixes of reads and writes, and writes that are not uniformly random.
 
 mod amplification;
 mod data;
@@ -39,49 +42,50 @@ use simulate::{Allowance, Answer, Load};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-/// The request of which levels are where nobody says: that of sysbench.
+/// Default request size, as in sysbench.
 const BLOCK: Bytes = Bytes::kib(16);
-/// Requests in flight where nobody says.
+/// Default requests in flight.
 const THREADS: u32 = 16;
-/// What costs are given and shown for: the time of so many bytes, a map unit of most drives.
+/// The size for which costs are entered and displayed: one map unit of most drives.
 pub const COST_UNIT: Bytes = Bytes::kib(4);
-/// Requests that a fit simulates at most where nobody says: some half an hour of one processor.
+/// Default limit on simulated requests: about half an hour on one core.
 pub const BUDGET: u64 = 10_000_000_000;
-/// Bytes of a MiB, for rates.
+/// Bytes in a MiB, for rates.
 const MIB: f64 = 1048576.0;
-/// The ends of an interval that holds 95 % of the draws.
+/// Quantiles of the draws that bound a 95 % interval.
 const ENDS: [f64; 2] = [0.025, 0.975];
-/// A parameter is not determined where the ends of its interval are so far apart, as a ratio.
+/// The raw capacity counts as undetermined if the ratio of its interval's ends exceeds this. `WIDE` applies to costs
+/// and rates.
 const WIDE_RAW: f64 = 1.15;
 const WIDE: f64 = 2.0;
 
-/// What is known beside what was measured.
+/// The settings of a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// What the device will be called.
+    /// Name of the fitted device.
     pub name: String,
-    /// The device that supplies every parameter not fitted.
+    /// The device that supplies the parameters that are not fitted.
     pub like: Option<Like>,
-    /// Bytes that the host may address.
+    /// Bytes that the host can address.
     pub capacity: Option<Bytes>,
-    /// Bytes of a request.
+    /// Bytes per request.
     pub block: Option<Bytes>,
     /// Requests in flight.
     pub threads: Option<u32>,
-    /// Parameters that are not looked for.
+    /// Known parameters, which are not fitted.
     pub fixed: Fixed,
-    /// Sizes at which the fitted drive is asked for its level.
+    /// Data sizes at which the level of the fitted drive is predicted.
     pub predict: Vec<Bytes>,
     /// The seed of every random choice.
     pub seed: Seed,
-    /// Requests that are simulated at most.
+    /// Limit on simulated requests.
     pub budget: u64,
 }
 
-/// A number with the interval that holds 95 % of what other noise would have given.
+/// A best estimate with its 95 % interval over redrawn noise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The best.
+    /// The best estimate.
     pub best: f64,
     /// The lower end.
     pub low: f64,
@@ -94,9 +98,9 @@ pub struct Interval {
 pub struct Level {
     /// Bytes of data.
     pub data: Bytes,
-    /// What was measured there, bytes a second.
+    /// The measured level in bytes/s, if this size was measured.
     pub measured: Option<f64>,
-    /// What the fitted drive gives, bytes a second.
+    /// The level of the fitted drive in bytes/s.
     pub fitted: Interval,
 }
 
@@ -105,31 +109,31 @@ pub struct Level {
 pub struct Fitted {
     /// The best parameters.
     pub parameters: Parameters,
-    /// Bytes of raw NAND.
+    /// Raw NAND in bytes.
     pub raw: Interval,
-    /// Bytes a second while nothing is moved.
+    /// Write rate in bytes/s while nothing is moved.
     pub peak: Interval,
-    /// Seconds that a moved byte takes.
+    /// Seconds per moved byte.
     pub moved: Interval,
-    /// Bytes that the table in memory reaches, where it does not reach all.
+    /// Bytes of data that the map cache covers. `None` if it covers everything.
     pub reach: Option<Interval>,
-    /// Policies that the data do not tell from the best one.
+    /// Policies that fit the data about as well as the best one.
     pub other_policies: Vec<Policy>,
-    /// What was measured, and what was asked for beside.
+    /// Levels at the measured sizes and at the sizes to predict, by size.
     pub levels: Vec<Level>,
-    /// What the data do not determine, a sentence each.
+    /// Parameters that the data do not determine, a sentence each.
     pub undetermined: Vec<String>,
-    /// How far a level is from the fitted one, one standard deviation as a share.
+    /// Standard deviation of the noise of a level, as a share.
     pub deviation: f64,
-    /// Simulations it took.
+    /// Number of simulations run.
     pub simulations: usize,
-    /// The device file.
+    /// Text of the device file.
     pub device: String,
-    /// What the user should know.
+    /// Notes for the user: assumptions and limits of this fit.
     pub notes: Vec<String>,
 }
 
-/// Why nothing can be fitted.
+/// An error that prevents a fit.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
     /// The file cannot be read.
@@ -137,34 +141,34 @@ pub enum FitError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The reason, with the line number if known.
         why: String,
     },
-    /// Levels that cannot be fitted: too few, too many, or one that no drive has.
+    /// The measurements cannot be fitted: too few or too many levels, or a level that no drive has.
     #[error("{0}")]
     Data(String),
-    /// The example is no drive of the family.
+    /// The `--like` device is not a supported flash drive.
     #[error("{0}")]
     Like(String),
-    /// An option that is missing, or whose value cannot be.
+    /// An option is missing or its value is invalid.
     #[error("{0}")]
     Setting(String),
-    /// The search ended without a drive.
+    /// No drive fits, or the simulation budget is too small.
     #[error("nothing fits: {0}")]
     NoFit(String),
-    /// Somebody ended it.
+    /// The user interrupted the fit.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Why a search or a simulation ended without an answer.
+/// The reason that a search or a simulation ended without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stop {
-    /// Somebody ended it.
+    /// The user interrupted it.
     Interrupted,
-    /// The simulated requests that are allowed do not suffice.
+    /// The budget of simulated requests is too small.
     Budget(String),
-    /// There is no answer.
+    /// No drive fits.
     NoFit(String),
 }
 
@@ -177,10 +181,10 @@ impl From<Stop> for FitError {
     }
 }
 
-/// Fits a drive to what was measured.
+/// Fits a drive to measurements.
 ///
 /// # Errors
-/// [`FitError`] where levels or settings cannot be fitted, no drive suits them, or `interrupt` is set.
+/// [`FitError`] if levels or settings are invalid, if no drive fits, or if `interrupt` is set.
 pub fn fit(measured: &Measured, question: &Question, interrupt: &AtomicBool) -> Result<Fitted, FitError> {
     let Checked { family, raw, notes: assumed } = limits::check(measured, question)?;
     let search = Search {
@@ -225,7 +229,7 @@ pub fn fit(measured: &Measured, question: &Question, interrupt: &AtomicBool) -> 
     Ok(fitted)
 }
 
-/// The levels of the fitted drive where something was measured or is asked for.
+/// Levels of the fitted drive at the measured sizes and at the sizes to predict.
 fn levels(search: &Search<'_>, found: &Outcome, asked: &[Bytes]) -> Result<Vec<Level>, Stop> {
     let best = &found.hypotheses[0];
     let family = search.family;
@@ -262,7 +266,7 @@ fn interval(best: f64, mut all: Vec<f64>) -> Interval {
     Interval { best, low: low.min(best), high: high.max(best) }
 }
 
-/// What the data do not determine.
+/// Describes the parameters that the data do not determine.
 fn undetermined(fitted: &Fitted, fixed: &Fixed) -> Vec<String> {
     let mut all = Vec::new();
     let size = |bytes: f64| write::size(bytes);

@@ -1,15 +1,13 @@
-//! Where levels come from: a table of comma-separated values, or a campaign.
+//! Reads levels from a CSV table or from a campaign.
 //!
-//! | column | what it is |
+//! | column | meaning |
 //! |---|---|
 //! | `data` (or `file_size`) | bytes of data: `100GiB`, or a number of bytes |
 //! | `utilisation` | data as a share of the capacity: `0.8` or `80%` |
 //! | `throughput` | MiB/s |
-//! | `iops` | requests a second, of the block that is said |
-//! | `deviation` | one standard deviation of the level, in its unit |
-//! | `time` | seconds: then it is a timeline, of one size that is said |
-//!
-//! Not here: what is made of them.
+//! | `iops` | requests per second, of the request size in the question |
+//! | `deviation` | standard deviation of the level, in the unit of the level |
+//! | `time` | seconds. Makes the table a timeline of one data size, which the caller gives |
 
 use super::data::{Measured, Point, timeline};
 use super::{BLOCK, FitError, MIB, Question, limits};
@@ -21,19 +19,19 @@ use lowtide_record::analysis::Verdict;
 use lowtide_record::{Campaign, Cell, Quantity, Status};
 use std::path::Path;
 
-/// Rows of a table, at most: a timeline of a day, ten rows a second.
+/// Maximum rows of a table: a timeline of a day with ten rows a second.
 const MOST_ROWS: usize = 1_000_000;
-/// The latest time of a timeline, in seconds: thirty years.
+/// Maximum time in a timeline, in seconds: thirty years.
 const LATEST: f64 = 1e9;
-/// Characters of a cell that an error shows.
+/// Maximum characters of a table cell in an error message.
 const SHOWN: usize = 40;
 
 const COLUMNS: [&str; 7] = ["data", "file_size", "utilisation", "throughput", "iops", "deviation", "time"];
 
-/// Reads a table; `data` is the size of a timeline.
+/// Reads a CSV table. `data` is the data size of a timeline.
 ///
 /// # Errors
-/// [`FitError::Read`] names the line and what is accepted.
+/// [`FitError::Read`] with the line and the accepted values; [`FitError::Setting`] if the question is invalid.
 pub fn of_csv(
     path: &Path,
     text: &str,
@@ -91,7 +89,7 @@ pub fn of_csv(
             if time > LATEST {
                 return Err(wrong(format!("a time of {time} s: from 0 to {LATEST} s are accepted")));
             }
-            // Nothing may be written for a while.
+            // A rate of 0 is valid: a timeline may have intervals without writes.
             if rate > 0.0 {
                 limits::rate(rate).map_err(wrong)?;
             }
@@ -152,7 +150,7 @@ pub fn of_csv(
     Ok(measured.sorted())
 }
 
-/// A cell as an error shows it.
+/// Shortens the text of a table cell for an error message.
 fn short(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN).collect();
     if shown.len() < text.len() {
@@ -182,10 +180,10 @@ fn of_series(measured: &mut Measured, series: &[(f64, f64)], data: Bytes) -> Res
     Ok(())
 }
 
-/// The levels of a campaign of random writes.
+/// Reads the levels of a campaign of random writes.
 ///
 /// # Errors
-/// [`FitError::Data`] where its cells are something else.
+/// [`FitError::Data`] if no cell is done, or if the cells are not uniform random writes of one request size.
 pub fn of_campaign(campaign: &Campaign) -> Result<Measured, FitError> {
     let done: Vec<&Cell> = campaign.cells.iter().filter(|cell| cell.status == Status::Done).collect();
     let refuse = |why: &str| Err(FitError::Data(format!("campaign `{}`: {why}", campaign.name)));
@@ -221,7 +219,7 @@ pub fn of_campaign(campaign: &Campaign) -> Result<Measured, FitError> {
             continue;
         };
         let deviation = match &cell.verdict {
-            // Half of a 95 % interval is two deviations; a level that is known better than a model is right says too much.
+            // A 95 % half-width is two deviations. The lower bound is the accuracy of the model.
             Some(Verdict::Steady(it)) => Some((it.half_width / it.mean / 2.0).max(0.005)),
             _ => None,
         };

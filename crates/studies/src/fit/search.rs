@@ -1,12 +1,14 @@
-//! The search: closed forms give a start, the simulator corrects them until both agree, noise drawn anew gives intervals.
+//! The search for the best drive.
+//!
+//! Closed forms give a start, the simulator corrects them until both agree, and redrawn noise gives the intervals.
 //!
 //! ```text
-//!   levels ─► form of each policy ─► best parameters ─► simulated there ─► factor of each level ┐
-//!                      ▲                                                                        │ until nothing changes
-//!                      └────────────────────────────────────────────────────────────────────────┘
+//!   levels ─► form of each policy ─► best parameters ─► simulate them ─► factor of each level ┐
+//!                      ▲                                                                      │ until stable
+//!                      └──────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Not here: what the answer means (`mod`) and how it is written down (`write`, `show`).
+//! Module `fit` interprets the result; `write` and `show` format it.
 
 use super::amplification::Amplification;
 use super::data::Measured;
@@ -21,7 +23,7 @@ use rayon::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Policies that are tried.
+/// Policies to search.
 const POLICIES: [Policy; 6] = [
     Policy::Greedy,
     Policy::DChoices(8),
@@ -30,24 +32,25 @@ const POLICIES: [Policy; 6] = [
     Policy::Fifo,
     Policy::Random,
 ];
-/// A policy is not ruled out while it leaves so little more than the best: two standard deviations.
+/// A policy is ruled out if its sum of squares exceeds the best by more than this: two standard deviations, squared.
 const UNDECIDED: f64 = 4.0;
-/// Policies within this of the best are simulated, since closed forms only approximate the simulator; and so many at most.
+/// Policies whose sum of squares is within this of the best are simulated, since closed forms only approximate the
+/// simulator. At most `MOST_SIMULATED` policies are simulated.
 const SIMULATE_WITHIN: f64 = 9.0;
 const MOST_SIMULATED: usize = 3;
-/// The deviation of a level where nobody says, and the least that is believed.
+/// Default standard deviation of a level, as a share. `LEAST` is the lower bound of an estimated one.
 pub(super) const DEVIATION: f64 = 0.02;
 const LEAST: f64 = 0.004;
-/// Rounds of simulation.
+/// Maximum rounds of simulation.
 const ROUNDS: usize = 5;
-/// Nothing changes any more.
+/// Relative change of the parameters below which the search has converged.
 const SAME: f64 = 0.002;
-/// Times that noise is drawn anew.
+/// Number of draws of noise.
 const DRAWS: u64 = 300;
-/// A table that does not fit must explain so much, for its two parameters.
+/// Least reduction of the squares that justifies the two extra parameters of a map cache.
 const WORTH: f64 = 10.0;
 
-/// One policy with what the simulator says of it.
+/// One policy with the corrections of the simulator.
 #[derive(Debug, Clone)]
 pub(super) struct Hypothesis {
     pub amplification: Arc<Amplification>,
@@ -56,20 +59,20 @@ pub(super) struct Hypothesis {
     pub solution: Solution,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
-    /// The best first.
+    /// Policies that are not ruled out, the best first.
     pub hypotheses: Vec<Hypothesis>,
-    /// The best of each draw: which hypothesis, and its parameters.
+    /// The best fit to each draw: the index of its hypothesis, and its parameters.
     pub draws: Vec<(usize, Parameters)>,
-    /// The deviation of levels that say none.
+    /// Estimated standard deviation, for levels without a stated deviation, as a share.
     pub deviation: f64,
-    /// Simulations that were run.
+    /// Number of simulations run.
     pub simulations: usize,
-    /// Requests that may still be simulated.
+    /// Requests left in the budget.
     pub left: u64,
-    /// Whether the requests were used up before forms and simulator agreed.
+    /// Whether the budget ran out before forms and simulator agreed.
     pub cut_short: bool,
 }
 
@@ -77,17 +80,17 @@ pub(super) struct Search<'a> {
     pub family: &'a Family,
     pub measured: &'a Measured,
     pub fixed: Fixed,
-    /// The least and the most raw NAND.
+    /// Range of raw NAND, in bytes.
     pub raw: (f64, f64),
     pub seed: Seed,
-    /// Requests that may be simulated.
+    /// Limit on simulated requests.
     pub budget: u64,
     pub interrupt: &'a AtomicBool,
 }
 
 impl Search<'_> {
     /// # Errors
-    /// [`Stop`] says whether it was interrupted, or why nothing was found.
+    /// [`Stop`] if the search was interrupted or nothing fits.
     pub(super) fn run(&self) -> Result<Outcome, Stop> {
         let seen: Vec<Seen> = self.measured.points.iter().map(|point| Seen::of(point, DEVIATION)).collect();
         let knee = self.measured.knee.map(|knee| Bent { knee, factor: 1.0 });
@@ -112,10 +115,10 @@ impl Search<'_> {
             for (n, it) in all.iter().enumerate() {
                 jobs.extend((0..it.seen.len() + usize::from(it.knee.is_some())).map(|point| (n, point)));
             }
-            // Shared out beforehand, so that the answer does not depend on which thread is first.
+            // The budget is divided in advance, so that the result does not depend on the order of the threads.
             let allowance = Allowance { requests: left / jobs.len() as u64, interrupt: self.interrupt };
             let answers = match each(&jobs, |&(n, point)| self.factor(&all[n], point, allowance)) {
-                // The rounds before gave an answer.
+                // Earlier rounds already gave an answer.
                 Err(Stop::Budget(_)) if round > 0 => {
                     cut_short = true;
                     break;
@@ -155,12 +158,12 @@ impl Search<'_> {
     }
 
     /// # Errors
-    /// [`Stop::Interrupted`] where it is to end.
+    /// [`Stop::Interrupted`] if the interrupt flag is set.
     fn go_on(&self) -> Result<(), Stop> {
         if self.interrupt.load(Ordering::Relaxed) { Err(Stop::Interrupted) } else { Ok(()) }
     }
 
-    /// The form of a hypothesis, for levels at other sizes.
+    /// The closed form of a hypothesis, for levels at other sizes.
     pub(super) fn form<'h>(&'h self, it: &'h Hypothesis) -> Problem<'h> {
         self.problem(it.solution.parameters.policy, it, false)
     }
@@ -178,7 +181,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether a mapping table that does not fit explains levels that nothing else does; then all are solved so.
+    /// Returns whether a map cache of limited reach fits the levels much better. If so, updates all solutions.
     fn wants_reach(&self, all: &mut [Hypothesis]) -> Result<bool, Stop> {
         if self.fixed.reach.is_some() {
             return Ok(true);
@@ -199,7 +202,7 @@ impl Search<'_> {
         Ok(worth)
     }
 
-    /// What the simulator says of a level, or of the knee, over what the form says.
+    /// The ratio of the simulated level, or knee, to its closed form.
     fn factor(&self, it: &Hypothesis, point: usize, allowance: Allowance<'_>) -> Result<Answer, Stop> {
         let parameters = it.solution.parameters;
         let drive = self.family.drive(&parameters);
@@ -217,7 +220,7 @@ impl Search<'_> {
             None => {
                 let knee = it.knee.expect("it was asked for").knee;
                 let load = Load { data: knee.data, block, threads, expected: 16.0 * knee.rate };
-                // A drive with no room beside the data has a knee at once.
+                // The room is at least one byte, so that the ratio is finite.
                 let room = (parameters.raw - knee.data.get() as f64).max(1.0);
                 let Answer { value, requests } = simulate::knee(&drive, &load, seed, allowance)?;
                 Ok(Answer { value: value / room, requests })
@@ -225,18 +228,18 @@ impl Search<'_> {
         }
     }
 
-    /// The deviation of levels, from what the best leaves of those that say none.
+    /// Estimates the standard deviation of a level from the residuals of the best fit.
     fn deviation(&self, best: &Hypothesis, reach: bool) -> f64 {
         let free = 2 + usize::from(self.fixed.raw.is_none()) + 2 * usize::from(reach);
         let count = self.measured.points.len() + 2 * usize::from(best.knee.is_some());
         match count.checked_sub(free) {
-            // Too few to tell.
+            // Too few levels for an estimate.
             None | Some(0) => DEVIATION,
             Some(rest) => (best.solution.squares / rest as f64).sqrt().max(LEAST / DEVIATION) * DEVIATION,
         }
     }
 
-    /// The best parameters where the levels of the best had other noise.
+    /// Fits again with random noise added to the fitted levels. Returns index and parameters of the best hypothesis.
     fn draw(&self, all: &[Hypothesis], draw: u64, reach: bool) -> (usize, Parameters) {
         let mut rng = self.seed.part("draw", draw).stream();
         let best = &all[0];
@@ -266,7 +269,7 @@ const EMPTY: Solution = Solution {
     squares: f64::INFINITY,
 };
 
-/// The best first, and none that leaves so much more.
+/// Sorts hypotheses by their squares, and drops hypotheses that exceed the least by over `more`.
 fn keep(all: &mut Vec<Hypothesis>, more: f64) -> Result<(), Stop> {
     all.retain(|it| it.solution.squares.is_finite());
     all.sort_by(|a, b| a.solution.squares.total_cmp(&b.solution.squares));
@@ -281,7 +284,7 @@ fn keep(all: &mut Vec<Hypothesis>, more: f64) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Does something with each, on all threads; the first of its errors, an interruption before all others.
+/// Applies `of` to each element in parallel. An interruption takes precedence over any other error.
 pub(super) fn each<A: Sync, B: Send>(
     all: &[A],
     of: impl Fn(&A) -> Result<B, Stop> + Sync + Send,
@@ -298,7 +301,7 @@ fn same(a: &Parameters, b: &Parameters) -> bool {
     near(a.raw, b.raw) && near(a.write, b.write) && near(a.moved, b.moved)
 }
 
-/// A number from the normal distribution (Box and Muller).
+/// A standard normal random number (Box and Muller).
 fn normal(rng: &mut Rng) -> f64 {
     let (radius, angle) = (1.0 - unit(rng), std::f64::consts::TAU * unit(rng));
     (-2.0 * radius.ln()).sqrt() * angle.cos()

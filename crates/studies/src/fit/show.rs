@@ -1,12 +1,12 @@
-//! A fitted drive for people and for programs.
+//! Formats a fitted drive as tables for people and as JSON for programs.
 //!
-//! Not here: the device file (`write`).
+//! The device file is in `write`.
 
 use super::{COST_UNIT, Fitted, Interval, MIB, write};
 use lowtide_files::table;
 use serde_json::json;
 
-/// Two tables and what the data do not determine.
+/// A table of parameters, a table of levels, and a list of the undetermined parameters.
 pub fn table(fitted: &Fitted, columns: usize) -> String {
     let unit = COST_UNIT.get() as f64;
     let of = |it: &Interval, show: &dyn Fn(f64) -> String| [show(it.best), show(it.low), show(it.high)];
@@ -42,7 +42,7 @@ pub fn table(fitted: &Fitted, columns: usize) -> String {
     text
 }
 
-/// One object.
+/// A JSON object, with units in the key names.
 pub fn json(fitted: &Fitted) -> String {
     let of = |it: &Interval, factor: f64| json!({ "best": it.best * factor, "low": it.low * factor, "high": it.high * factor });
     let level = |it: &super::Level| {

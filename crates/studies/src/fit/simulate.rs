@@ -1,6 +1,7 @@
-//! What the simulator says of a drive: the level it settles at, and when its erased blocks are used up.
+//! Simulates a drive to find its settled level, or the knee at which it runs out of erased blocks.
 //!
-//! The drive is made small first: levels depend on shares. Not here: which drives are asked for.
+//! Drives are scaled down first, because levels depend on shares of the capacity and not on its size. The drives to
+//! simulate are chosen in `search`.
 
 use super::Stop;
 use lowtide_core::{
@@ -11,51 +12,51 @@ use lowtide_device::SimulatedSsd;
 use lowtide_device::flash::FlashSpec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Raw bytes of a small drive: some hundred blocks or more.
+/// Raw bytes of a scaled-down drive: several hundred blocks.
 const SMALL: u64 = 3 << 30;
-/// An interval is in which a part of the raw NAND is written.
+/// Length of an interval: the time in which the expected rate writes this share of the raw NAND.
 const PART: f64 = 0.25;
-/// Intervals that are held against those before, …
+/// Intervals in each of the two windows that are compared, …
 const WINDOW: usize = 6;
-/// … until the two differ by less, …
+/// … relative difference of their means below which the level has settled, …
 const CLOSE: f64 = 0.004;
-/// … or there were so many.
+/// … and maximum number of intervals.
 const MOST: usize = 90;
-/// Fewer than this tell nothing.
+/// Minimum number of intervals.
 const FEWEST: usize = 2 * WINDOW + 4;
-/// A drive may be so many times slower than expected.
+/// A simulation is refused at once if its budget is less than the expected need divided by this.
 const SLOWER: f64 = 8.0;
 
-/// A load of random writes on a drive.
+/// Random writes to a drive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     pub data: Bytes,
     pub block: Bytes,
     pub threads: u32,
-    /// The rate that is expected, bytes a second.
+    /// Expected rate in bytes/s.
     pub expected: f64,
 }
 
-/// What a simulation may cost, and who may end it.
+/// The request budget and the interrupt flag of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance<'a> {
-    /// Requests, at most.
+    /// Limit on simulated requests.
     pub requests: u64,
-    /// Ends it when it is set.
+    /// Ends the simulation when set.
     pub interrupt: &'a AtomicBool,
 }
 
-/// A simulated number, and the requests it took.
+/// A simulated number, and the requests that it took.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Answer {
     pub value: f64,
     pub requests: u64,
 }
 
-/// The level at which a drive settles, bytes a second.
+/// Simulates the settled level of a drive, in bytes/s.
 ///
 /// # Errors
-/// [`Stop`] where it is interrupted, the requests do not suffice, or the drive cannot be so.
+/// [`Stop`] if it is interrupted, if the budget is too small, or if the drive cannot be simulated.
 pub(super) fn level(
     drive: &FlashSpec,
     load: &Load,
@@ -91,10 +92,10 @@ pub(super) fn level(
     }
 }
 
-/// Bytes that are written at random until a drive that was filled with data has used up what is erased, at full size.
+/// Simulates the knee of a freshly filled drive: the bytes of random writes, at full scale, until cleaning starts.
 ///
 /// # Errors
-/// As [`level`].
+/// The errors of [`level`].
 pub(super) fn knee(
     drive: &FlashSpec,
     load: &Load,
@@ -116,14 +117,14 @@ fn too_few(data: Bytes) -> Stop {
     ))
 }
 
-/// The scale at which the drive has about [`SMALL`] bytes of NAND, and the drive at that scale.
+/// Scales a drive down to about [`SMALL`]. Returns the divisor and the drive.
 pub(super) fn small(drive: &FlashSpec) -> (u64, FlashSpec) {
     let scale = (drive.nand.raw.get() / SMALL).max(1);
     (scale, drive.scaled(scale))
 }
 
-/// A drive that refuses all requests after an interrupt, or after it has served the allowed number. A refusal ends the
-/// load, even in the middle of a long interval.
+/// A drive that refuses every request after an interruption or at the end of its allowance. A refused request ends
+/// the load at once, even in the middle of a long interval.
 struct Metered<'a> {
     drive: SimulatedSsd,
     allowance: Allowance<'a>,
@@ -157,8 +158,10 @@ impl lowtide_core::Wraps for Metered<'_> {
     }
 }
 
-/// Runs the scaled drive. After each interval, `each` gets its rate and, once garbage collection has begun, the number of
-/// bytes written before that, at full size. Returns the number of requests served.
+/// Runs a scaled-down drive and returns the number of requests that it served.
+///
+/// `each` receives the rate of every interval in bytes/s and, once cleaning has begun, the bytes at full scale
+/// written until then. If fewer requests were served than allowed, `each` ended the run.
 fn run(
     drive: &FlashSpec,
     load: &Load,
@@ -206,7 +209,7 @@ fn run(
     }
     match ended {
         Err(error) if model.served < allowance.requests => Err(impossible(&error)),
-        // What was seen until the requests were used up may be enough.
+        // A used-up allowance is no error here: the intervals so far may suffice.
         Ok(_) | Err(_) => Ok(model.served),
     }
 }

@@ -1,8 +1,9 @@
-//! The parameters that suit levels best, when the amplification by fill is known: small linear problems inside a search over one number.
+//! Finds the parameters that fit levels best, by linear least squares inside a one-dimensional search.
 //!
-//! A byte takes `write + moved (A(ρ) − 1) + miss (1 − reach / data)₊` seconds, with ρ = data / raw. For a given raw capacity (and
-//! reach) that is linear in the three costs, which are not negative. Residuals are relative, over their standard deviation. Each
-//! level has a factor, what the simulator says over what this form says. Not here: where factors come from (`search`).
+//! A byte takes `write + moved (A(ρ) − 1) + miss (1 − reach / data)₊` seconds, with ρ = data / raw. For a given raw
+//! capacity and reach, this is linear in the three costs, none of which is negative. Residuals are relative to their
+//! standard deviations. Each level has a factor: the simulated level over the level of the closed form. `search`
+//! computes the factors.
 
 use super::Fixed;
 use super::amplification::{Amplification, FULLEST};
@@ -10,21 +11,21 @@ use super::data::{Knee, Point};
 use super::family::{Parameters, Reach};
 use lowtide_device::flash::spec::Policy;
 
-/// Raw capacities of the first search; then it is halved so often between neighbours.
+/// Raw capacities of the first, coarse search. `HALVINGS` steps then narrow the interval around the best capacity.
 const CAPACITIES: usize = 160;
 const HALVINGS: usize = 24;
-/// Reaches that are tried.
+/// Number of candidate reaches.
 const REACHES: usize = 24;
-/// How well the bytes up to a knee are known: a share of them.
+/// Standard deviation of the bytes and the rate of a knee, as a share.
 const OF_KNEE: f64 = 0.03;
 
-/// A level with what the simulator corrects.
+/// A level with the correction of the simulator.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub data: f64,
     pub rate: f64,
     pub deviation: f64,
-    /// The simulator's level over that of the form.
+    /// The simulated level over the level of the closed form.
     pub factor: f64,
 }
 
@@ -35,30 +36,30 @@ impl Seen {
     }
 }
 
-/// A knee with what the simulator corrects.
+/// A knee with the correction of the simulator.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bent {
     pub knee: Knee,
-    /// The simulator's bytes until then over raw NAND less data.
+    /// The ratio of the simulated bytes up to the knee to the spare NAND.
     pub factor: f64,
 }
 
-/// A problem: one policy, levels, what is fixed.
+/// A least-squares problem for one policy.
 pub(super) struct Problem<'a> {
     pub policy: Policy,
     pub amplification: &'a Amplification,
     pub seen: &'a [Seen],
     pub knee: Option<Bent>,
     pub fixed: Fixed,
-    /// Raw NAND is not less than the first, and not more than the second.
+    /// Range of raw NAND, in bytes.
     pub raw: (f64, f64),
-    /// Writing a byte does not take less: the link is not faster.
+    /// The least seconds per written byte, which the link rate limits.
     pub least_write: f64,
-    /// Whether a mapping table that does not fit is looked for.
+    /// Whether a map cache of limited reach is fitted.
     pub reach: bool,
 }
 
-/// The best parameters, and the sum of squares they leave.
+/// The best parameters, and their sum of squared residuals.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Solution {
     pub parameters: Parameters,
@@ -66,14 +67,14 @@ pub(super) struct Solution {
 }
 
 impl Problem<'_> {
-    /// The level of the form without a factor, bytes a second.
+    /// The level of the closed form in bytes/s, without the factor of the simulator.
     pub(super) fn rate(&self, parameters: &Parameters, data: f64) -> f64 {
         let Parameters { raw, write, moved, map, .. } = *parameters;
         let missed = map.map_or(0.0, |map| map.miss * missed(map.bytes, data));
         1.0 / (write + moved * (self.amplification.at(data / raw) - 1.0) + missed)
     }
 
-    /// The best of all.
+    /// Finds the best solution over all reaches and raw capacities.
     pub(super) fn solve(&self) -> Solution {
         let reaches: Vec<Option<f64>> = match (self.reach, self.fixed.reach) {
             (_, Some(reach)) => vec![Some(reach)],
@@ -92,7 +93,7 @@ impl Problem<'_> {
         if let Some(raw) = self.fixed.raw {
             return self.at(raw, reach);
         }
-        // Room is spread evenly on a scale of how much there is beside the data.
+        // Geometric spacing: levels change fastest with little spare NAND.
         let capacity = |n: usize| {
             let share = n as f64 / (CAPACITIES - 1) as f64;
             let (least, most) = self.raw;
@@ -139,7 +140,7 @@ impl Problem<'_> {
         }
         let fixed = [self.fixed.write, self.fixed.moved, reach.is_none().then_some(0.0)];
         let (costs, left) = least_squares(&rows, fixed, [self.least_write, 0.0, 0.0]);
-        // What is fuller than any form knows is no answer.
+        // The closed forms end at FULLEST, so a fuller drive is penalised.
         let fullest = self.seen.iter().map(|seen| seen.data / raw).fold(0.0, f64::max);
         squares += left + if fullest > FULLEST { 1e6 * (fullest - FULLEST) } else { 0.0 };
         let map = reach.map(|bytes| Reach { bytes, miss: costs[2] });
@@ -148,15 +149,15 @@ impl Problem<'_> {
     }
 }
 
-/// The share of random accesses whose entry is not in memory.
+/// The share of random accesses that miss the map cache.
 fn missed(reach: f64, data: f64) -> f64 {
     (1.0 - reach / data).max(0.0)
 }
 
-/// Costs that are not below their floors and leave the least squares; those that are fixed stay as they are.
+/// Least squares with a floor for each cost. Fixed costs keep their value.
 fn least_squares(rows: &[([f64; 3], f64)], fixed: [Option<f64>; 3], floors: [f64; 3]) -> ([f64; 3], f64) {
     let mut best: Option<([f64; 3], f64)> = None;
-    // Three unknowns: every choice of those that lie at their floor.
+    // With three unknowns, every subset of costs at their floor can be tried.
     for lowest in 0..8u8 {
         let is_lowest = |n: usize| lowest >> n & 1 == 1;
         let held = |n: usize| fixed[n].or(is_lowest(n).then_some(floors[n]));
@@ -184,7 +185,7 @@ fn least_squares(rows: &[([f64; 3], f64)], fixed: [Option<f64>; 3], floors: [f64
     best.unwrap_or((at_floors, f64::INFINITY))
 }
 
-/// Solves the normal equations of the free costs by elimination; `None` where they do not determine them.
+/// Solves the normal equations of the free costs by elimination. `None` if the equations are singular.
 fn normal(rows: &[([f64; 3], f64)], held: &[f64; 3], free: &[usize]) -> Option<Vec<f64>> {
     let size = free.len();
     let mut matrix = vec![vec![0.0; size + 1]; size];

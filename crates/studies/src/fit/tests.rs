@@ -1,6 +1,6 @@
-//! Drives that are known are found again from noisy levels, and a device file that is written reads back.
+//! Tests that a fit recovers known drives from noisy levels, and that its device file reads back.
 //!
-//! Not here: published drives; `lowtide fit` on those is in docs/models/fit.md.
+//! Fits of published drives are in docs/models/fit.md.
 
 use super::family::Family;
 use super::*;
@@ -23,7 +23,7 @@ fn question(capacity: Bytes) -> Question {
     }
 }
 
-/// Levels of a drive of the family, with noise of 2 %.
+/// Simulated levels of a drive of the family, with 2 % of noise.
 fn levels(parameters: &Parameters, capacity: Bytes, seed: u64) -> Measured {
     use lowtide_core::rng::unit;
     let family = Family::new(None, capacity, Bytes::kib(16), 16).expect("it is a family");
@@ -36,7 +36,7 @@ fn levels(parameters: &Parameters, capacity: Bytes, seed: u64) -> Measured {
         let quiet = AtomicBool::new(false);
         let allowance = Allowance { requests: BUDGET, interrupt: &quiet };
         let rate = simulate::level(&drive, &load, Seed::new(seed).part("truth", n as u64), allowance);
-        // Twelve uniform numbers are nearly normal.
+        // A sum of twelve uniform numbers is nearly normal.
         let noise = (0..12).map(|_| unit(&mut rng)).sum::<f64>() - 6.0;
         Point { data, rate: rate.expect("it runs").value * (1.0 + 0.02 * noise), deviation: None, line: None }
     });
@@ -54,8 +54,9 @@ fn levels(parameters: &Parameters, capacity: Bytes, seed: u64) -> Measured {
 #[test]
 fn known_drives_are_found_again() {
     let capacity = Bytes::gib(150);
-    // With noise of 2 % nobody can tell more from six levels than the Cramér–Rao bound: for 10 % of spare NAND raw capacity is known
-    // to 0.4 % and moving to 4 % (one deviation), for 20 % to 1.3 and 7 %. So the last is only held to its intervals.
+    // Cramér–Rao bounds for six levels with 2 % of noise: at 10 % of spare NAND, raw capacity has a standard
+    // deviation of at least 0.4 % and the cost of moving one of 4 %; at 20 %, 1.3 % and 7 %. The last case, with 20
+    // %, only checks the intervals.
     let cases = [
         (165.0, 10.0, 30.0, Policy::Greedy, true),
         (167.0, 25.0, 60.0, Policy::Fifo, true),
@@ -114,7 +115,7 @@ fn what_the_data_do_not_determine_is_said() {
         deviation: None,
         line: None,
     };
-    // Little data: nothing is moved, so neither raw capacity nor its cost shows.
+    // With this little data nothing is moved, so the levels show neither the raw capacity nor the cost of moving.
     let points = vec![point(5, 100.0), point(10, 100.5), point(15, 99.5), point(20, 100.0)];
     let measured = Measured {
         name: "a small part".to_owned(),

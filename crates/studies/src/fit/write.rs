@@ -1,6 +1,6 @@
-//! The device file of a fitted drive: as any other, with what every number rests on.
+//! Writes the device file of a fitted drive. A comment after each fitted value states its interval or source.
 //!
-//! Not here: what is printed for people (`show`).
+//! Output for people is in `show`.
 
 use super::family::Family;
 use super::{Fitted, Interval, MIB, Measured, Question};
@@ -8,7 +8,7 @@ use lowtide_device::flash::spec::Policy;
 use serde::Serialize;
 use toml::{Table, Value};
 
-/// What is cleaned next, as a device file writes it.
+/// The policy in the syntax of a device file.
 pub(super) fn policy(policy: Policy) -> String {
     match policy {
         Policy::DChoices(d) => format!("{{ d-choices = {d} }}"),
@@ -18,14 +18,14 @@ pub(super) fn policy(policy: Policy) -> String {
     }
 }
 
-/// Bytes for people.
+/// Formats a size for people.
 pub(super) fn size(bytes: f64) -> String {
     let units = [("TiB", 1u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20)];
     let (name, unit) = units.into_iter().find(|(_, unit)| bytes >= *unit as f64).unwrap_or(("KiB", 1 << 10));
     format!("{:.4} {name}", bytes / unit as f64).replace(".0000", "")
 }
 
-/// The file.
+/// The text of the device file.
 pub(super) fn device(family: &Family, question: &Question, measured: &Measured, fitted: &Fitted) -> String {
     let spec = family.drive(&fitted.parameters);
     let unit = spec.map.unit.get() as f64;
@@ -85,7 +85,7 @@ struct Named<'a> {
     flash: &'a lowtide_device::flash::FlashSpec,
 }
 
-/// Writes a table and those in it, a key a line, with notes behind.
+/// Appends a table and its inner tables, one key per line. A note becomes a comment after the value.
 fn tables(text: &mut String, name: &str, table: &Table, notes: &[(&str, &str, String)]) {
     text.push_str(&format!("[{name}]\n"));
     let inner = |value: &Value| matches!(value, Value::Table(it) if name == "flash" || it.len() > 3);
@@ -108,7 +108,7 @@ fn tables(text: &mut String, name: &str, table: &Table, notes: &[(&str, &str, St
     }
 }
 
-/// A text that stays on its line.
+/// Replaces control characters, so that the text cannot leave its comment line.
 fn in_comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

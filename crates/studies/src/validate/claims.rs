@@ -1,16 +1,16 @@
-//! Claims: whether the sentences of a study hold in a campaign.
+//! Checks whether the claims of a study hold in a campaign.
 //!
-//! A claim that cannot be judged has failed, with the reason. Not here: how it is shown.
+//! A claim that cannot be checked has failed, and the check records the reason.
 
 use lowtide_lab::experiment::{Claim, Form, Measure, Resolved, Trend, Unreadable};
 use lowtide_record::Campaign;
 use lowtide_report::find::{Finder, Latencies, mean};
 use lowtide_report::{Checked, number};
 
-/// Checks the claims of the campaign's experiment; `latencies` reads the store that the campaign is from.
+/// Checks the claims of the campaign's experiment. `latencies` reads the store of the campaign.
 ///
 /// # Errors
-/// [`Unreadable`] where the experiment in the store does not read back.
+/// [`Unreadable`] if the experiment in the store cannot be parsed.
 pub fn claims(campaign: &Campaign, latencies: &Latencies<'_>) -> Result<Vec<Checked>, Unreadable> {
     let experiment = Resolved::of(campaign)?;
     Ok(experiment.map_or_else(Vec::new, |experiment| checked(&experiment, campaign, latencies)))
@@ -61,12 +61,12 @@ fn holds(claim: &Claim, numbers: &[f64]) -> bool {
         Some(Trend::Falling) => pair[1] <= pair[0] * (1.0 + claim.tolerance),
         Some(Trend::Rising) => pair[1] >= pair[0] * (1.0 - claim.tolerance),
     };
-    // One number has no order.
+    // An order needs at least two numbers.
     let enough = claim.order.is_none() || numbers.len() > 1;
     enough && numbers.iter().all(within) && numbers.windows(2).all(follows)
 }
 
-/// The check, for people: `p95 of level: at least 2 ms, falling`.
+/// The check for people: `p95 of level: at least 2 ms, falling`.
 fn wanted(claim: &Claim) -> String {
     let finding = &claim.finding;
     let what = match (finding.measure.is_time(), finding.form) {
@@ -87,7 +87,7 @@ fn wanted(claim: &Claim) -> String {
     format!("{what}{each}: {}", all.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
-/// The numbers, for people: all of a few, of many the ends.
+/// Formats numbers for people: up to six in full, otherwise the first three and the last two.
 fn shown(numbers: &[f64], unit: &str) -> String {
     let some =
         |numbers: &[f64]| numbers.iter().map(|it| number::significant(*it)).collect::<Vec<_>>().join(", ");

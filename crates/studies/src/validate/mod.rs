@@ -1,12 +1,12 @@
-//! Published numbers and claims beside what a campaign found.
+//! Compares the results of a campaign with published numbers and claims.
 //!
 //! ```text
 //!   record::Campaign ─► find ─► comparisons, claims ─► report
-//!   studies: chosen experiments with something to compare, run side by side ─► summary ─► report
+//!   studies: selected experiments with comparisons, run concurrently ─► summary ─► report
 //! ```
 //!
-//! Published values reach only this far: no model reads them, and what is found for one does not depend on it.
-//! Not here: how they are shown (crate `lowtide-report`).
+//! Architecture invariant: no model reads published values, and the model value of a comparison does not depend on
+//! its published value. Crate `lowtide-report` formats comparisons.
 
 mod claims;
 mod studies;
@@ -24,10 +24,10 @@ use lowtide_record::Campaign;
 use lowtide_report::find::{Finder, mean};
 use lowtide_report::{Bound, Comparison, Quantity};
 
-/// The comparisons that the campaign's experiment asks for; `latencies` reads the store that the campaign is from.
+/// The comparisons that the campaign's experiment defines. `latencies` reads the store of the campaign.
 ///
 /// # Errors
-/// [`Unreadable`] where the experiment in the store does not read back.
+/// [`Unreadable`] if the experiment in the store cannot be parsed.
 pub fn comparisons(campaign: &Campaign, latencies: &Latencies<'_>) -> Result<Vec<Comparison>, Unreadable> {
     Ok(Resolved::of(campaign)?.map_or_else(Vec::new, |experiment| compared(&experiment, campaign, latencies)))
 }
@@ -38,7 +38,7 @@ fn compared(experiment: &Resolved, campaign: &Campaign, latencies: &Latencies<'_
     experiment.published.iter().map(|wanted| compare(&finder, wanted, &fitted)).collect()
 }
 
-/// The published numbers that the device files kept in the store, and the experiment itself, were fitted to.
+/// The published numbers to which the devices or the experiment were fitted, from the files kept in the store.
 fn fitted_to(devices: &[String], experiment: &str) -> Vec<String> {
     let texts = devices.iter().map(String::as_str).chain([experiment]);
     let tables = texts.filter_map(|text| toml::from_str::<toml::Table>(text).ok());
@@ -54,7 +54,7 @@ fn compare(finder: &Finder<'_>, wanted: &experiment::Comparison, fitted: &[Strin
     });
     let over = |values: Vec<f64>| match (finding.measure, finding.form, bound) {
         (Measure::StableBy, ..) => values.into_iter().reduce(f64::max),
-        // A bound holds for each cell, so the one nearest to breaking it stands for all.
+        // A bound must hold for every cell, so the cell that is closest to breaking it is compared.
         (_, Form::Value, Some(Bound::AtLeast)) => values.into_iter().reduce(f64::min),
         (_, Form::Value, Some(Bound::AtMost)) => values.into_iter().reduce(f64::max),
         _ => mean(&values),
@@ -87,7 +87,7 @@ fn compare(finder: &Finder<'_>, wanted: &experiment::Comparison, fitted: &[Strin
     }
 }
 
-/// Where figures show it.
+/// The figure that shows the comparison.
 fn quantity(wanted: &experiment::Comparison) -> Quantity {
     let finding = &wanted.finding;
     match (finding.form, finding.of, finding.measure, wanted.published.unit.as_str()) {

@@ -1,7 +1,7 @@
-//! Runs the chosen experiments that have published numbers or claims, concurrently.
+//! Runs the selected experiments that have published numbers or claims, concurrently.
 //!
-//! Experiments share the cores: the groups of all of them are one pool of work. Each keeps its numbers in a store of
-//! its own, in a directory that the caller chose. Not here: adding up (`summary`).
+//! Experiments share the cores: the groups of all experiments form one work queue. Each experiment has its own store,
+//! in a directory that the caller provides. Totals are in `summary`.
 
 use super::{claims, comparisons};
 use lowtide_core::{Bytes, Nanos, Seed};
@@ -17,40 +17,40 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// An experiment that was chosen, planned.
+/// A selected experiment with its plan.
 #[derive(Debug, Clone)]
 pub struct Chosen {
     /// Its name.
     pub name: String,
-    /// What it will do.
+    /// The plan of the experiment.
     pub plan: Plan,
 }
 
-/// The experiments that were chosen.
+/// The result of a selection.
 #[derive(Debug, Clone)]
 pub struct Choice {
-    /// Those that run.
+    /// Experiments to run.
     pub taken: Vec<Chosen>,
-    /// Those that need real servers, which were not requested.
+    /// Experiments that need real servers and are omitted without `real_servers`.
     pub left_out: Vec<Chosen>,
 }
 
-/// An experiment that was run, and what it says of published numbers.
+/// A completed experiment with its comparisons.
 #[derive(Debug, Clone)]
 pub struct Study {
-    /// The records.
+    /// The campaign.
     pub campaign: Campaign,
-    /// Published numbers beside the model's.
+    /// Published numbers, each with the model's number.
     pub comparisons: Vec<Comparison>,
-    /// Sentences that were checked.
+    /// Checked claims.
     pub claims: Vec<Checked>,
-    /// Cells that failed.
+    /// Number of failed cells.
     pub failed: u32,
     /// Whether it was interrupted.
     pub interrupted: bool,
 }
 
-/// Why nothing was chosen.
+/// An error in the selection.
 #[derive(Debug, thiserror::Error)]
 pub enum ChooseError {
     /// A name is neither a study nor an experiment with published numbers.
@@ -58,15 +58,15 @@ pub enum ChooseError {
     Unknown {
         /// The name.
         name: String,
-        /// What there is.
+        /// All accepted names.
         accepted: Vec<String>,
     },
-    /// The name needs real servers, which were not requested.
+    /// The named experiments need real servers, which were not requested.
     #[error("`{name}` needs real database servers, in wall time{}", .longest.map_or(String::new(), |longest| format!(": at most {longest} of load")))]
     RealServers {
         /// The name.
         name: String,
-        /// The longest total measuring time of its cells, where that is limited.
+        /// The maximum measuring time in total, if it is limited.
         longest: Option<Nanos>,
     },
     /// An experiment cannot be planned.
@@ -74,30 +74,32 @@ pub enum ChooseError {
     Experiment(#[from] BadInput),
 }
 
-/// Why validating ended early.
+/// An error that ends a validation.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidateError {
-    /// A campaign could not be run.
+    /// A campaign cannot be run.
     #[error(transparent)]
     Campaign(#[from] CampaignError),
-    /// A campaign could not be read back.
+    /// A store cannot be read.
     #[error(transparent)]
     Store(#[from] lowtide_lab::store::StoreError),
-    /// An experiment of the catalogue does not parse.
+    /// An experiment of the catalogue is invalid.
     #[error("an experiment of the catalogue cannot be used: {0}")]
     Experiment(#[from] BadInput),
-    /// An experiment does not read back from its store.
+    /// An experiment in a store cannot be parsed.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
 }
 
-/// Plans the experiments of the catalogue that compare something, or those of them that are named: by their own
-/// name or by a study's, such as `e06`. Experiments on real servers take wall time and a machine of their
-/// own, so without `real_servers` they are left out.
+/// Plans the experiments of the catalogue that have comparisons.
+///
+/// A name selects one experiment, or all experiments of a study such as `e06`. An empty `names` selects all of them.
+/// Experiments on real servers take wall time and need a machine of their own. They are omitted unless `real_servers`
+/// is set.
 ///
 /// # Errors
-/// [`ChooseError`] for an unknown name, for a name of which nothing is left without `real_servers`, or where an
-/// experiment cannot be planned.
+/// [`ChooseError`] if a name is unknown, if all experiments of a name need real servers that were not requested, or
+/// if an experiment cannot be planned.
 pub fn choose(names: &[String], seed: Seed, scale: u64, real_servers: bool) -> Result<Choice, ChooseError> {
     let all = compared()?;
     if let Some(name) = names.iter().find(|name| !all.iter().any(|(known, _)| known.contains(name))) {
@@ -125,7 +127,7 @@ pub fn choose(names: &[String], seed: Seed, scale: u64, real_servers: bool) -> R
     Ok(Choice { taken: plans(taken), left_out: plans(left_out) })
 }
 
-/// The experiments of the catalogue that compare something, with the names that mean each.
+/// The experiments of the catalogue that have comparisons, each with all names that select it.
 fn compared() -> Result<Vec<(Vec<String>, Experiment)>, BadInput> {
     let mut all = Vec::new();
     for entry in catalogue::experiments() {
@@ -143,7 +145,7 @@ fn compared() -> Result<Vec<(Vec<String>, Experiment)>, BadInput> {
     Ok(all)
 }
 
-/// What the chosen experiments leave out of their studies, and with `whole` what no experiment compares.
+/// Published numbers that the selected experiments exclude. If `whole`, also numbers that no experiment compares.
 pub fn excused(chosen: &[Chosen], whole: bool) -> Vec<NotCompared> {
     let own = chosen.iter().flat_map(|chosen| chosen.plan.experiment.not_compared.iter().cloned());
     let list = whole.then(experiment::compared_by_none).into_iter().flatten();
@@ -152,10 +154,10 @@ pub fn excused(chosen: &[Chosen], whole: bool) -> Vec<NotCompared> {
     all
 }
 
-/// Runs the chosen experiments into stores in `directory`, and compares.
+/// Runs the selected experiments into stores in `directory`, and compares the results.
 ///
 /// # Errors
-/// [`ValidateError`] where a store fails; what was measured stays in the directory.
+/// [`ValidateError`] if a store or a campaign fails. Stores that were written stay in the directory.
 pub fn run(
     chosen: &[Chosen],
     directory: &Path,
@@ -171,7 +173,7 @@ pub fn run(
         chosen.plan.groups.iter().map(move |group| (running, group, data(&chosen.plan, group)))
     });
     let mut groups: Vec<_> = groups.collect();
-    // Those that take longest first, so that the cores end together. How much data there is tells nearly enough.
+    // The longest groups start first, so that all cores finish at about the same time. Data size estimates duration.
     groups.sort_by_key(|(_, _, data)| std::cmp::Reverse(*data));
     let (virtual_time, wall_time): (Vec<_>, Vec<_>) =
         groups.into_iter().partition(|(running, _, _)| running.is_simulated());
@@ -184,7 +186,7 @@ pub fn run(
     Ok(studies)
 }
 
-/// Bytes of data over the cells of a group.
+/// Total bytes of data in the cells of a group.
 fn data(plan: &Plan, group: &[usize]) -> Bytes {
     group.iter().map(|index| plan.cells[*index].data).sum()
 }
@@ -207,7 +209,7 @@ fn begin<'a>(
     Ok(Running::begin(plan, &path, &about, false, interrupt, progress)?)
 }
 
-/// Waits for the last rows of a campaign, and puts the published numbers beside the model's.
+/// Completes a campaign, and compares its results with published numbers.
 fn compare(running: Running<'_>) -> Result<Study, ValidateError> {
     let (store, outcome) = running.finish()?;
     let campaign = store.load(outcome.campaign)?;

@@ -1,38 +1,38 @@
-//! How near the models come, added up over studies, and the report that says so.
+//! Summarises the errors of the models over all studies.
 //!
-//! A bound that is kept has no error to speak of, and is counted apart; one that is broken counts like any number. A
-//! number for which the model has nothing counts as missing, not as near. Not here: running ([`super::run`]).
+//! A bound that is kept has no error and is counted separately. A bound that is broken counts like any other number.
+//! A published number without a model value counts as missing.
 
 use super::Study;
 use lowtide_lab::experiment::NotCompared;
 use lowtide_report::{Comparison, Report};
 use serde::Serialize;
 
-/// How near the models come.
+/// A summary of the errors of the models.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {
-    /// Median of the predicted numbers' errors without sign, in percent.
+    /// Median of the absolute errors of predicted numbers, in percent.
     pub predicted_median_abs_error_pct: Option<f64>,
-    /// The error without sign that nine of ten predicted numbers stay below, in percent.
+    /// The 90th percentile of the absolute errors of predicted numbers, in percent.
     pub predicted_p90_abs_error_pct: Option<f64>,
-    /// Numbers that were not used to choose a parameter, of which the two before are taken.
+    /// Count of predicted numbers, which were not used to fit a parameter. Both errors above are over these numbers.
     pub predicted_count: usize,
-    /// Bounds besides, not used to choose a parameter, that the model keeps.
+    /// Predicted bounds that the model keeps. Not included in `predicted_count`.
     pub predicted_bounds_kept: usize,
-    /// Numbers that were.
+    /// Count of numbers that were used to fit a parameter.
     pub fitted_count: usize,
-    /// Numbers for which the model gave nothing.
+    /// Published numbers without a model value.
     pub missing_count: usize,
     /// Claims that hold.
     pub claims_passed: usize,
-    /// Claims that do not.
+    /// Claims that do not hold.
     pub claims_failed: usize,
-    /// Claims that do not, and of which the documents do not say why.
+    /// Claims that do not hold and whose failure is not explained in the documentation.
     pub claims_failed_unexplained: usize,
 }
 
 impl Summary {
-    /// Adds up.
+    /// Summarises studies.
     pub fn of(studies: &[Study]) -> Summary {
         let comparisons = || studies.iter().flat_map(|study| &study.comparisons);
         let claims = || studies.iter().flat_map(|study| &study.claims);
@@ -62,7 +62,7 @@ fn keeps_bound(comparison: &Comparison) -> bool {
     comparison.bound.is_some() && comparison.model.is_some() && comparison.error_percent.is_none()
 }
 
-/// The quantile of sorted values, between neighbours in proportion.
+/// The quantile of sorted values, interpolated linearly.
 fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let at = share * last as f64;
@@ -71,8 +71,7 @@ fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     Some(sorted[below] + (sorted[above] - sorted[below]) * part)
 }
 
-/// The report over all studies: how near, which claims hold, every number, and the model's curves with the published
-/// points.
+/// The report over all studies: summary, claims, every number, and the model's curves with the published points.
 pub fn report(studies: &[Study], excuses: &[NotCompared], seed: u64, scale: u64) -> Report {
     let summary = Summary::of(studies);
     let campaigns =

@@ -1,4 +1,4 @@
-//! Tests of what is found in a campaign, held against numbers worked out by hand.
+//! Tests of comparisons and claims, with expected values computed by hand.
 
 mod databases;
 
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Two sizes, each measured twice.
+/// An experiment with two sizes, each measured twice.
 const HEAD: &str = r#"
     name = "t"
     target.device = "intel-320-160gb"
@@ -29,7 +29,7 @@ const HEAD: &str = r#"
     times = 2
 "#;
 
-/// MiB of each second: of 10 GiB, then of 20 GiB, two repetitions each.
+/// MiB per second: two repetitions of 10 GiB, then two of 20 GiB.
 const MIB: [[u64; 4]; 4] = [[80, 60, 50, 50], [84, 64, 52, 52], [40, 20, 25, 25], [42, 22, 26, 26]];
 
 fn campaign(text: &str, scale: u64) -> Campaign {
@@ -69,7 +69,7 @@ fn campaign(text: &str, scale: u64) -> Campaign {
     }
 }
 
-/// A second in which so many writes of a MiB completed, which took 1 ms for each of them.
+/// An interval of one second with `mib` completed writes of a MiB, each with a latency of `mib` ms.
 fn row(second: u64, mib: u64) -> Row {
     Row {
         start_ns: second * SECOND,
@@ -84,7 +84,7 @@ fn row(second: u64, mib: u64) -> Row {
     }
 }
 
-/// The latencies that [`row`] stands for.
+/// The latencies of the intervals that [`row`] creates.
 fn latency(cell: u32, from_ns: u64, to_ns: u64) -> Option<Latency> {
     let mut all = Latency::default();
     for (second, mib) in MIB[cell as usize].iter().enumerate() {
@@ -100,7 +100,7 @@ fn checked(claim: &str, scale: u64) -> Checked {
     claims(&campaign(&text, scale), &latency).expect("it parses").remove(0)
 }
 
-/// Whether a measure of the first cell is this number, to a thousandth.
+/// Asserts that a measure of the first cell equals `number` within 0.1 %.
 fn is(keys: &str, number: f64) {
     let (low, high) = (number * 0.999, number * 1.001);
     let only = "where = { file_size = \"10GiB\", repetition = 1 }";
@@ -120,7 +120,7 @@ fn every_measure_is_what_it_says() {
     is("measure = 'elapsed'", 4.0);
     is("measure = 'mean'\nof = 'iops'", 60.0);
     is("measure = 'mean'\nunit = 'MB/s'", 60.0 * 1.048_576);
-    // (80·80 + 60·60 + 50·50 + 50·50) / 240.
+    // Mean over all writes: (80·80 + 60·60 + 50·50 + 50·50) / 240.
     is("measure = 'mean'\nof = 'mean-latency'", 62.5);
     is("measure = 'mean'\nof = 'p99'", 80.0);
     is("measure = 'level'\nof = 'p50'\nunit = 's'", 0.05);
@@ -172,13 +172,13 @@ fn what_cannot_be_judged_fails_with_the_reason() {
 fn times_are_given_back_unscaled() {
     let elapsed = checked("measure = 'elapsed'\nat-least = 32\nat-most = 32", 8);
     assert!(elapsed.holds, "{elapsed:?}");
-    // 16 s of the experiment as written are 2 s of it at 1/8.
+    // 16 s of the full experiment are 2 s at a scale of 1/8.
     let after =
         checked("measure = 'mean-after'\nafter = '16s'\nwhere = { file_size = '10GiB' }\nat-most = 52", 8);
     assert!(after.holds, "{after:?}");
 }
 
-/// A published number that reached the model's side would change it.
+/// Changes the published numbers, and checks that the model values stay the same.
 #[test]
 fn what_is_found_does_not_depend_on_what_was_published() {
     let text = format!(
@@ -227,8 +227,8 @@ fn what_is_found_does_not_depend_on_what_was_published() {
     assert!(before[4].missing.as_deref().is_some_and(|why| why.contains("no steady state")));
 }
 
-/// Symptom: `validate e11` started hours of runs on real servers that nobody had asked for. Cause: a study's
-/// name selected all of its experiments. Fix: real servers need `--real-servers`.
+/// Symptom: `validate e11` started hours of runs on real servers without being asked to. Cause: the name of a study
+/// selected all its experiments. Fix: real servers need `--real-servers`.
 #[test]
 fn real_servers_are_chosen_only_where_they_are_asked_for() {
     let names = |names: &[&str], real_servers| -> Vec<String> {

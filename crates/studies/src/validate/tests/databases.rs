@@ -1,12 +1,12 @@
-//! What is found in a campaign of databases: new orders per minute, latencies of transactions, bytes of the device.
+//! Tests of comparisons for databases: new orders per minute, transaction latencies, and device throughput.
 
 use super::*;
 use lowtide_lab::experiment::Experiment;
 use lowtide_record::analysis::Estimate;
 use lowtide_record::{Done, Oltp, Transactions};
 
-/// The campaign of the other tests, each second of which ended as many new orders as its device wrote MiB; one of them
-/// was rolled back. A New-Order took 1 ms for each of them.
+/// The campaign of the other tests with transactions: in each second as many New-Orders end as MiB are written. One
+/// of the New-Orders is rolled back. Each takes 1 ms times the MiB of its second.
 fn asked(text: &str) -> Campaign {
     let mut campaign = campaign(text, 1);
     for cell in &mut campaign.cells {
@@ -39,7 +39,7 @@ fn new_orders_are_counted_by_the_minute() {
     is("measure = 'start'\nof = 'new-orders'", 80.0 * 60.0);
     is("measure = 'level'\nof = 'new-orders'", 50.0 * 60.0);
     is("measure = 'minimum'\nof = 'new-orders'\nunit = 'tx/s'", 50.0);
-    // What the device did, and what the terminals waited.
+    // The throughput is the device's, the latency is the terminals'.
     is("measure = 'mean'\nof = 'throughput'", 60.0);
     is("measure = 'mean'\nof = 'mean-latency'", 62.5);
 }
