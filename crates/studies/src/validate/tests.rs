@@ -163,7 +163,7 @@ fn what_cannot_be_judged_fails_with_the_reason() {
     let settled = checked("measure = 'settled'\nat-least = 0", 1);
     assert!(!settled.holds && settled.found.contains("no steady state: too short"), "{settled:?}");
     let none = checked("measure = 'mean'\nat-least = 0\nwhere = { threads = 3 }", 1);
-    assert!(!none.holds && none.found.contains("no cell"), "{none:?}");
+    assert!(!none.holds && none.found.contains("no such cell"), "{none:?}");
     let late = checked("measure = 'mean'\nafter = '9s'\nat-least = 0", 1);
     assert!(!late.holds && late.found.contains("nothing was measured"), "{late:?}");
 }
