@@ -125,7 +125,10 @@ mod tests {
     #[test]
     fn implausibly_fast_durable_writes_are_reported() {
         let honest = judged(&[("none", 20_000), ("flush", 900_000)], "write back", "no").join(" ");
-        assert!(honest.contains("as long as a medium needs") && honest.contains("volatile write cache"), "{honest}");
+        assert!(
+            honest.contains("as long as a medium needs") && honest.contains("volatile write cache"),
+            "{honest}"
+        );
         let fast = judged(&[("none", 20_000), ("flush", 25_000)], "write back", "no").join(" ");
         assert!(fast.contains("faster than NAND can be programmed"), "{fast}");
         let disk = judged(&[("none", 100_000), ("flush", 200_000)], "write back", "yes").join(" ");
