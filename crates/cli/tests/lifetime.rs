@@ -155,7 +155,7 @@ fn bad_arguments_say_what_is_accepted() {
         ("40MiB", "neither `/` with a time"),
         ("5TB/fortnight", "`fortnight` is not a unit of time"),
         ("40mib/s", "did you mean `40MiB`?"),
-        ("0B/s", "nothing wears"),
+        ("0B/s", "there is no wear"),
     ] {
         refused(&format!("intel-320-160gb --writes {rate}"), &[says, accepted]);
     }
