@@ -292,7 +292,7 @@ fn unsupported_steps_are_refused_before_anything_is_written() {
     let before = bench.disk.checksum();
     for (set, words) in [
         ("purge=nvme-format", "not an NVMe drive"),
-        ("purge=ata-secure-erase", "no ATA drive"),
+        ("purge=ata-secure-erase", "not an ATA drive"),
         ("purge=secure-erase", "several ways to erase"),
         ("scheduler=fastest", "has none, mq-deadline"),
         ("layout.mount-options=loop", "`loop` is not for measuring"),
