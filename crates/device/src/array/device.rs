@@ -1,8 +1,8 @@
-//! The array itself: how controller, link, cache and members answer a request together.
+//! The array: combines controller, link, cache and members into a device.
 //!
-//! A request takes the controller, then (a write) the link, then its members; what is read takes the link when a
-//! member has it. Members are asked in order of time, and what they complete until then is taken from them first.
-//! Leaves out where bytes lie and what the cache keeps, which have files of their own.
+//! A write occupies the controller, then the link, then the members. A read occupies the controller, then the members, and
+//! the link once a member has the data. Requests go to members in order of time, after all earlier completions of members
+//! were collected. `map` has the addresses, and `write_cache` the contents of the cache.
 
 use super::map::Map;
 use super::spec::{ArraySpec, MirrorRead, group_sizes};
@@ -18,10 +18,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io::{Read, Write};
 
-/// What a part that a member has queued is for.
+/// The purpose of a part that a member has queued.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Part {
-    /// A part of a request, asked for at an instant, with so many bytes for the host.
+    /// A part of a request, submitted at `asked_ns`, that sends `link_bytes` to the host.
     Of { number: usize, asked_ns: u64, link_bytes: u64 },
     /// A write from the cache.
     Destage { group: usize, number: usize },
@@ -35,15 +35,16 @@ struct Stalled {
     length: u64,
 }
 
-/// What a member has to do, where copies are chosen by it.
+/// The parts that a member has to serve, if copies are chosen by them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Outstanding {
     queued: usize,
     until: BinaryHeap<Reverse<u64>>,
 }
 
-/// When the link may begin to carry what a member, asked at `asked_ns`, has ready at `at_ns`: data goes on as it comes,
-/// so that on an idle link the last byte is there when the member is done, or a transfer after it was asked.
+/// The earliest start of the transfer of data that a member, asked at `asked_ns`, has ready at `at_ns`. The member streams
+/// its data, so that on an idle link the transfer ends with the member's completion, but not before one transfer time
+/// after `asked_ns`.
 fn streamed(asked_ns: u64, at_ns: u64, transfer_ns: u64) -> u64 {
     at_ns.saturating_sub(transfer_ns).max(asked_ns)
 }
@@ -63,19 +64,19 @@ pub struct Array {
     requests: Requests,
     link: Calendar,
     controller_busy_ns: u64,
-    /// No member is asked at an earlier instant any more.
+    /// Members get no more requests before this instant.
     clock_ns: u64,
-    /// Whose turn it is, for each group.
+    /// The next copy in turn of each group.
     turns: Vec<usize>,
     outstanding: Vec<Outstanding>,
     cache: Option<WriteCache>,
     stalled: VecDeque<Stalled>,
-    /// When writes from the cache will be on all copies: instant, group, number.
+    /// Instants at which writes from the cache are complete on all copies, with group and number.
     destaged: BinaryHeap<Reverse<(u64, usize, usize)>>,
 }
 
 impl Array {
-    /// An array of fresh members, each with a seed of its own.
+    /// An array of new members, each with its own seed.
     ///
     /// # Errors
     /// [`SpecError`] if the description is inconsistent.
@@ -87,10 +88,10 @@ impl Array {
         Self::of(spec, members?)
     }
 
-    /// An array of devices that exist already; only the parameters of `spec` are used.
+    /// An array of existing devices. Only the parameters of `spec` are used.
     ///
     /// # Errors
-    /// [`SpecError`] where the devices do not fit the level, or a chunk is no multiple of their logical block.
+    /// [`SpecError`] if the devices do not fit the level, or the chunk is not a multiple of their logical block.
     pub fn of(spec: &ArraySpec, members: Vec<AnyDevice>) -> Result<Self, SpecError> {
         let parameters = &spec.parameters;
         let shape = parameters.level.shape(members.len());
@@ -127,7 +128,7 @@ impl Array {
         })
     }
 
-    /// Gives a request to the members it concerns.
+    /// Passes a request to its members.
     fn pass_on(&mut self, now_ns: u64, request: &Request, tag: Option<Tag>) -> Option<Completion> {
         let mut work = Work::new(tag, self.clock_ns);
         if request.op == Op::Flush {
@@ -135,7 +136,7 @@ impl Array {
                 self.ask(&mut work, now_ns, member, request, 0);
             }
         } else {
-            // `split` holds the map, and asking members changes everything else.
+            // `split` borrows the map, and requests to members need the whole array.
             let map = std::mem::replace(&mut self.map, Map::nowhere());
             map.split(request.offset, request.length, |part| {
                 let on_member = Request { op: request.op, offset: part.offset, length: part.length };
@@ -152,7 +153,7 @@ impl Array {
                 }
             });
             self.map = map;
-            // What was forgotten made room.
+            // The trimmed ranges made room in the cache.
             self.admit();
         }
         self.requests.submitted(work, self.latency_ns)
@@ -202,12 +203,12 @@ impl Array {
         }
     }
 
-    /// Whether what members have to do is counted.
+    /// Returns whether outstanding parts of members are counted.
     fn counts_outstanding(&self) -> bool {
         self.copies > 1 && self.mirror_read == MirrorRead::ShorterQueue
     }
 
-    /// Counts a part that a member was asked for, if copies are chosen by their outstanding parts.
+    /// Counts a part passed to a member, if copies are chosen by outstanding parts.
     fn count_outstanding(&mut self, member: usize, completion: Option<&Completion>) {
         if !self.counts_outstanding() {
             return;
@@ -219,7 +220,7 @@ impl Array {
         }
     }
 
-    /// Gives a member its part of a request.
+    /// Passes a member its part of a request.
     fn ask(&mut self, work: &mut Work, now_ns: u64, member: usize, request: &Request, link_bytes: u64) {
         let asked_ns = self.clock_ns;
         let requests = &mut self.requests;
@@ -234,7 +235,7 @@ impl Array {
         }
     }
 
-    /// Takes a write into the cache, or lets it wait for room.
+    /// Adds a write to the cache, or makes it wait for room.
     fn write_behind(&mut self, request: &Request, tag: Option<Tag>) -> Option<Completion> {
         let Request { offset, length, .. } = *request;
         let cache = self.cache.as_ref().expect("a write goes behind a cache");
@@ -248,7 +249,7 @@ impl Array {
         None
     }
 
-    /// Puts a range into the cache and lets the members have it as they can.
+    /// Adds a range to the cache, and destages as much as the members accept.
     fn keep(&mut self, offset: u64, length: u64) {
         let map = std::mem::replace(&mut self.map, Map::nowhere());
         map.split(offset, length, |part| {
@@ -259,11 +260,11 @@ impl Array {
         self.map = map;
     }
 
-    /// Gives the members of a group what waits for them, as much as they may have at a time.
+    /// Destages waiting ranges to the members of a group, up to the allowed number of writes.
     fn destage(&mut self, group: usize) {
         let copies = self.copies;
         while let Some((number, range)) = self.cache.as_mut().and_then(|cache| cache.next(group, copies)) {
-            // Durable when it is complete: the battery no longer stands for it then.
+            // The battery does not protect the data after the completion, so the write must be durable by then.
             let op = Op::Write { fua: true };
             let request = Request { op, offset: range.offset, length: range.end - range.offset };
             for member in group * copies..(group + 1) * copies {
@@ -277,7 +278,7 @@ impl Array {
         }
     }
 
-    /// A member has written what came from the cache.
+    /// Records that a member has completed a write from the cache.
     fn copied(&mut self, group: usize, number: usize, at_ns: u64) {
         let cache = self.cache.as_mut().expect("it came from the cache");
         if let Some(done_ns) = cache.copied(group, number, at_ns) {
@@ -294,7 +295,7 @@ impl Array {
         match part {
             Part::Destage { group, number } => self.copied(group, number, at_ns),
             Part::Of { number, asked_ns, link_bytes } => {
-                // Nothing forgets bookings from here: the host may still submit at an instant before this one.
+                // No booking may be dropped here: the host may still submit a request before this instant.
                 let transfer = transfer_ns(link_bytes, self.link_rate);
                 let end_ns = self.link.book(0, streamed(asked_ns, at_ns, transfer), transfer).max(at_ns);
                 self.requests.complete(number, end_ns, completion.status, self.latency_ns);
@@ -302,7 +303,7 @@ impl Array {
         }
     }
 
-    /// Lets writes that waited into the cache, in order, while there is room.
+    /// Admits waiting writes to the cache, in order, while there is room.
     fn admit(&mut self) {
         while let (Some(first), Some(cache)) = (self.stalled.front().copied(), &self.cache) {
             if !cache.has_room(first.length) {
@@ -404,7 +405,7 @@ impl BlockDevice for Array {
     fn warm(&self, upcoming: &[Request]) {
         let mut for_members = vec![Vec::new(); self.turns.len()];
         for request in upcoming.iter().filter(|request| request.offset < self.map.capacity()) {
-            // The first sector says where to look; a read of the rest costs the model little.
+            // The first sector decides the group. The prefetch of the other sectors costs little.
             self.map.split(request.offset, 1, |part| {
                 for_members[part.group].push(Request { offset: part.offset, ..*request });
             });
@@ -427,7 +428,7 @@ impl BlockDevice for Array {
     }
 
     fn power_cut(&mut self, now: VirtualTime) {
-        // What was under way is completed first; the cache keeps what it holds, and goes on after the cut.
+        // Operations in progress complete first. The cache keeps its contents and continues after the cut.
         self.advance(now.as_nanos());
         self.finish_all();
         self.members.power_cut(now);

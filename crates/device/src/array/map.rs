@@ -1,17 +1,16 @@
-//! Where an array's bytes lie: from an address of the array to group and address there.
+//! Translates addresses of an array to a group and an address in it.
 //!
-//! Chunks of one request that follow one another on a member are one part, so a request has at most one part a
-//! group. Leaves out copies.
+//! Chunks of a request that are consecutive on a member form one part, so a request has at most one part per group.
 
 use super::spec::Shape;
 
-/// Where bytes lie.
+/// The address map.
 #[derive(Debug, Clone)]
 pub(super) struct Map {
     chunk: u64,
     groups: u64,
     striped: bool,
-    /// Where each group begins, when they follow one another.
+    /// The start of each group in a linear array.
     begins: Vec<u64>,
     capacity: u64,
 }
@@ -35,7 +34,7 @@ impl Map {
         Map { chunk, groups: shape.groups as u64, striped: shape.striped, begins, capacity }
     }
 
-    /// Holds nothing.
+    /// A map without addresses.
     pub(super) fn nowhere() -> Self {
         Map { chunk: 1, groups: 1, striped: false, begins: Vec::new(), capacity: 0 }
     }
@@ -44,7 +43,7 @@ impl Map {
         self.capacity
     }
 
-    /// Calls `each` with the part of every group that the range touches, in order of address.
+    /// Calls `each` with the part of every group that the range overlaps, in order of address.
     #[inline]
     pub(super) fn split(&self, offset: u64, length: u64, mut each: impl FnMut(GroupPart)) {
         if length == 0 {
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Group and address of one byte of a stripe, by the textbook.
+    /// Group and address of one byte of a stripe, by the definition.
     fn byte(offset: u64, chunk: u64, groups: u64) -> (usize, u64) {
         let index = offset / chunk;
         ((index % groups) as usize, index / groups * chunk + offset % chunk)

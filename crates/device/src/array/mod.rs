@@ -1,6 +1,9 @@
-//! Several devices behind one controller: stripes, mirrors, stripes of mirrors, one after the other, or one alone.
+//! Several devices behind one controller: stripes, mirrors, stripes of mirrors, and linear arrays.
 //!
-//! The equations are in `docs/models/array.md`. Leaves out parity (RAID 5 and 6), failed members and rebuilding.
+//! The equations are in `docs/models/array.md`.
+//!
+//! # Not modelled
+//! Parity (RAID 5 and 6), failed members, rebuilds.
 
 mod device;
 mod map;

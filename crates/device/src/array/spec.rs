@@ -1,7 +1,7 @@
-//! The description of an array, as the table `[array]` of a device file writes it ([`ArrayParameters`]), with its
-//! members ([`ArraySpec`]).
+//! The description of an array ([`ArraySpec`]): its members, and the table `[array]` of a device file
+//! ([`ArrayParameters`]).
 //!
-//! Leaves out the names of members and how they are found, see `lowtide_files::device`.
+//! `lowtide_files::device` resolves the names of members.
 
 use crate::spec::durability::Cache;
 use crate::spec::{DeviceSpec, SpecError, Wear, check_rate, check_times, fail};
@@ -18,27 +18,27 @@ const MOST_DEPTH: u32 = 1024;
 pub struct ArraySpec {
     /// Level, controller, cache.
     pub parameters: ArrayParameters,
-    /// The members, in order: of a stripe of mirrors, each two are a mirror.
+    /// The members, in order. In a stripe of mirrors, each pair is a mirror.
     pub members: Vec<DeviceSpec>,
 }
 
-/// Everything about an array but its members.
+/// The parameters of an array, without its members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ArrayParameters {
     /// How the members are joined.
     pub level: Level,
-    /// Bytes that lie on one member before the next one's turn, in stripes.
+    /// Consecutive bytes on one member of a stripe.
     #[serde(default = "default_chunk")]
     pub chunk: Bytes,
-    /// Which copy is read.
+    /// The choice of the copy to read.
     #[serde(default)]
     pub mirror_read: MirrorRead,
-    /// Added to every request without occupying anything: interface, firmware and driver.
+    /// Latency of interface, firmware and driver, added to every request. It does not occupy the controller.
     pub latency: Nanos,
-    /// Time of the controller per request, one after the other.
+    /// Time of the controller per request. It serves one request at a time.
     pub request: Nanos,
-    /// Bytes per second of the link between controller and host, both directions together; no limit when absent.
+    /// Bytes per second of the link between controller and host, in both directions together; no limit if absent.
     #[serde(default)]
     pub link_rate: Option<Bytes>,
     /// A write-back cache with a battery.
@@ -64,7 +64,7 @@ pub enum Level {
     Linear,
 }
 
-/// Which copy of a mirror is read.
+/// The choice of the copy of a mirror to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MirrorRead {
@@ -72,10 +72,10 @@ pub enum MirrorRead {
     Primary,
     /// Each in turn.
     Alternate,
-    /// The one with the fewest parts outstanding; of several, each in turn.
+    /// The copy with the fewest outstanding parts; among equals, each in turn.
     #[default]
     ShorterQueue,
-    /// By address: each has chunks of its own, so that a disk's arm stays in its share of the rows.
+    /// By address: each copy serves its own chunks, so that a disk's arm stays within its share of the rows.
     ByStripe,
 }
 
@@ -85,9 +85,9 @@ pub enum MirrorRead {
 pub struct WriteCacheSpec {
     /// Bytes that may wait to be written to the members.
     pub size: Bytes,
-    /// From data in the controller to acknowledgement, or from request to data of a read that hits.
+    /// Time from data in the controller to the acknowledgement of a write, or from request to data for a read hit.
     pub latency: Nanos,
-    /// Writes that each member (or mirror) is given at a time.
+    /// The most concurrent writes to each member or mirror.
     #[serde(default = "default_depth")]
     pub depth: u32,
 }
@@ -96,14 +96,14 @@ fn default_depth() -> u32 {
     4
 }
 
-/// How an array's members share its addresses.
+/// The distribution of addresses over members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Sets of members that hold the same.
+    /// The number of groups. The members of a group hold the same data.
     pub(super) groups: usize,
     /// Members in a group.
     pub(super) copies: usize,
-    /// Whether groups take chunks in turn, or follow one another.
+    /// True if chunks go to the groups in turn; false for a linear array.
     pub(super) striped: bool,
 }
 
@@ -118,7 +118,7 @@ impl Level {
     }
 }
 
-/// Bytes that each group holds, where its smallest member has room for them.
+/// Usable bytes of each group, limited by its smallest member.
 pub(super) fn group_sizes(shape: Shape, chunk: u64, members: impl Iterator<Item = u64>) -> Vec<u64> {
     let members: Vec<u64> = members.collect();
     let smallest = |group: &[u64]| group.iter().copied().min().unwrap_or(0);
@@ -131,7 +131,7 @@ pub(super) fn group_sizes(shape: Shape, chunk: u64, members: impl Iterator<Item 
 }
 
 impl ArraySpec {
-    /// What the host may address; zero where the members do not make an array.
+    /// Bytes the host may address; zero if the members do not form an array.
     pub fn capacity(&self) -> Bytes {
         let shape = self.parameters.level.shape(self.members.len());
         let sizes = self.members.iter().map(|member| member.capacity().get());
@@ -139,7 +139,7 @@ impl ArraySpec {
         Bytes::new(groups.into_iter().fold(0, u64::saturating_add))
     }
 
-    /// What the host may address on the first member of a linear array; the whole capacity of any other.
+    /// The capacity of the first member of a linear array; the whole capacity of any other array.
     pub fn first_part(&self) -> Bytes {
         match (self.parameters.level, self.members.first()) {
             (Level::Linear, Some(first)) => first.capacity(),
@@ -147,12 +147,12 @@ impl ArraySpec {
         }
     }
 
-    /// Members that hold the same.
+    /// The number of members with the same data.
     fn copies(&self) -> usize {
         self.parameters.level.shape(self.members.len()).copies
     }
 
-    /// Chunks in turn wear all members of a stripe alike.
+    /// The wear of the array. A stripe wears all members equally.
     pub(crate) fn wear(&self) -> Wear {
         let members: Vec<Wear> = self.members.iter().map(DeviceSpec::wear).collect();
         if members.iter().all(|member| *member == Wear::Never) {
@@ -169,8 +169,8 @@ impl ArraySpec {
         }
     }
 
-    /// Of copies, the one that may lose most; of groups, all of them. A controller's own cache has a battery, and gives its
-    /// members writes that are durable when they are complete, if the members honour that.
+    /// The write cache of the array: over copies the worst one, over groups the sum. A cache of the controller has a battery,
+    /// and sends durable writes to the members, if the members honour forced unit access.
     pub(crate) fn cache(&self) -> Cache {
         let copies = self.copies().max(1);
         let groups = self
@@ -188,7 +188,7 @@ impl ArraySpec {
     /// Checks the description.
     ///
     /// # Errors
-    /// [`SpecError`] names the key that does not fit; of a member, behind `members[n]` (from 0).
+    /// [`SpecError`] names the invalid key. Keys of members begin with `members[n]`, from 0.
     pub fn validate(&self) -> Result<(), SpecError> {
         let ArrayParameters { level, chunk, latency, request, link_rate, write_cache, .. } = self.parameters;
         let count = self.members.len();
@@ -225,7 +225,7 @@ impl ArraySpec {
         Ok(())
     }
 
-    /// The same array of members `factor` times smaller, with a cache as much smaller; timings stay.
+    /// The array with members and cache at `1 / factor` of their size, and the same timings.
     pub fn scaled(&self, factor: u64) -> ArraySpec {
         let mut spec = self.clone();
         for member in &mut spec.members {

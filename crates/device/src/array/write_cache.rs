@@ -1,31 +1,31 @@
-//! The cache of an array's controller: what was acknowledged and not yet written to the members.
+//! The write-back cache of an array's controller.
 //!
-//! For each group it keeps the ranges that wait, and gives them out by rising address and from the beginning
-//! again, adjacent ones as one write. Leaves out reads: nothing is kept once it is written.
+//! It holds the ranges of each group that are not written to the members yet. They are destaged in order of address,
+//! cyclically, and adjacent ranges are merged. Written data is not kept for reads.
 
 use super::spec::WriteCacheSpec;
 use crate::composite::insert;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The largest write to a member that is made of several.
+/// The size limit of a merged write.
 const LARGEST: u64 = 1 << 20;
 
-/// A write on its way to the members of a group.
+/// A write in flight to the members of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Destage {
     pub(super) offset: u64,
     pub(super) end: u64,
-    /// Copies that have not written it.
+    /// The number of copies that have not completed the write.
     left: usize,
-    /// The latest of those that have.
+    /// The latest completion among the other copies.
     done_ns: u64,
 }
 
-/// What waits for the members of one group.
+/// The waiting writes of one group.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Waiting {
-    /// Ranges by where they begin, none touching another.
+    /// Ranges by their start. They neither overlap nor touch.
     ranges: BTreeMap<u64, u64>,
     sweep: u64,
     under_way: Vec<Option<Destage>>,
@@ -52,17 +52,17 @@ impl WriteCache {
         }
     }
 
-    /// Whether that much fits beside what waits.
+    /// Returns whether so many bytes fit into the free part of the cache.
     pub(super) fn has_room(&self, bytes: u64) -> bool {
         self.used.saturating_add(bytes) <= self.size
     }
 
-    /// Whether that much can ever fit.
+    /// Returns whether so many bytes fit into the empty cache.
     pub(super) fn takes(&self, bytes: u64) -> bool {
         bytes <= self.size
     }
 
-    /// Keeps a range to be written; what it covers that waits already takes no more room.
+    /// Adds a range. Its overlap with waiting ranges takes no additional room.
     pub(super) fn add(&mut self, group: usize, offset: u64, length: u64) {
         let (mut begin, mut end) = (offset, offset + length);
         let ranges = &mut self.groups[group].ranges;
@@ -79,7 +79,7 @@ impl WriteCache {
         self.used += end - begin;
     }
 
-    /// Forgets what waits in a range: it is trimmed, or written past the cache.
+    /// Drops waiting data of a range that is trimmed or written around the cache.
     pub(super) fn forget(&mut self, group: usize, offset: u64, length: u64) {
         let end = offset + length;
         let ranges = &mut self.groups[group].ranges;
@@ -97,14 +97,14 @@ impl WriteCache {
         }
     }
 
-    /// Whether a range can be read from the cache.
+    /// Returns whether a range can be read from the cache.
     pub(super) fn holds(&self, group: usize, offset: u64, length: u64) -> bool {
         let (Waiting { ranges, under_way, .. }, end) = (&self.groups[group], offset + length);
         ranges.range(..=offset).next_back().is_some_and(|(_, until)| *until >= end)
             || under_way.iter().flatten().any(|destage| destage.offset <= offset && destage.end >= end)
     }
 
-    /// The next write for the members of a group, where it may have one more: its number and range.
+    /// The next write to a group, with its number, if the group may have another one in flight.
     pub(super) fn next(&mut self, group: usize, copies: usize) -> Option<(usize, Destage)> {
         let Waiting { ranges, sweep, under_way } = &mut self.groups[group];
         if under_way.iter().flatten().count() >= self.depth {
@@ -112,7 +112,7 @@ impl WriteCache {
         }
         let (&begin, &until) = ranges.range(*sweep..).next().or_else(|| ranges.iter().next())?;
         let end = until.min(begin + LARGEST);
-        // An older write of the same bytes must be on the members first.
+        // An older write to the same bytes must complete first.
         if under_way.iter().flatten().any(|other| other.offset < end && begin < other.end) {
             return None;
         }
@@ -125,7 +125,7 @@ impl WriteCache {
         Some((insert(under_way, destage), destage))
     }
 
-    /// A copy has written it at `at_ns`; the instant of the last where that was it.
+    /// Records that a copy completed the write at `at_ns`. Returns the latest completion if it was the last copy.
     pub(super) fn copied(&mut self, group: usize, number: usize, at_ns: u64) -> Option<u64> {
         let destage = self.groups[group].under_way[number].as_mut().expect("it is under way");
         destage.done_ns = destage.done_ns.max(at_ns);
@@ -133,13 +133,13 @@ impl WriteCache {
         (destage.left == 0).then_some(destage.done_ns)
     }
 
-    /// All copies have written it, and its room is free.
+    /// Frees the room of a write that all copies have completed.
     pub(super) fn written(&mut self, group: usize, number: usize) {
         let destage = self.groups[group].under_way[number].take().expect("it was under way");
         self.used -= destage.end - destage.offset;
     }
 
-    /// Forgets everything that waits; what is under way goes on.
+    /// Drops all waiting data. Writes in flight continue.
     pub(super) fn clear(&mut self) {
         for group in 0..self.groups.len() {
             self.forget(group, 0, u64::MAX);

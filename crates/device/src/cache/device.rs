@@ -1,8 +1,7 @@
-//! The cache itself: which of the two devices a request goes to, and what goes on behind it.
+//! The cache: routes requests to the two devices, and runs promotion and write-back in the background.
 //!
-//! Both devices may queue. What is read from the backing device is written to the flash when it has been read
-//! (promotion); dirty lines are read from the flash and written to the backing device (write-back). Leaves out what
-//! is kept of which line, which is the directory's work.
+//! Both devices may queue. Promotion writes data that was read from the backing device to the flash. Write-back reads dirty
+//! lines from the flash and writes them to the backing device. The `directory` records the state of each line.
 
 use super::directory::Directory;
 use super::lines::{Grid, Ranges};
@@ -22,21 +21,21 @@ use std::io::{Read, Write};
 const FLASH: usize = 0;
 const BACKING: usize = 1;
 
-/// What a part that a device has queued is for.
+/// The purpose of a part that a device has queued.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Part {
-    /// A part of a request; what it reads may be promoted.
+    /// A part of a request. Data that it reads may be promoted.
     Of { number: usize, promotion: Option<usize> },
-    /// A part of something in the background.
+    /// A part of background work.
     Behind(Behind),
-    /// A write to the flash that nobody waits for.
+    /// A write to the flash without a waiter.
     Alone,
 }
 
-/// A part of something in the background.
+/// A part of background work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Behind {
-    /// Something to promote was read.
+    /// Data to be promoted was read.
     Promote(usize),
     /// Dirty blocks were read or written.
     WriteBack(usize),
@@ -45,31 +44,31 @@ enum Behind {
 /// Blocks on their way into the flash.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Promotion {
-    /// Lines, and blocks that nothing has written since.
+    /// Lines, with the blocks that have not been written since.
     lines: Vec<(u64, u64)>,
-    /// Reads that are not complete.
+    /// The number of incomplete reads.
     left: u32,
 }
 
-/// A line on its way to the backing device.
+/// A line that is being written back.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct WriteBack {
     line: u64,
-    /// Blocks that nothing has written since.
+    /// Blocks that have not been written since.
     blocks: u64,
-    /// Whether they have been read.
+    /// True once these blocks are read.
     read: bool,
     left: u32,
 }
 
-/// What a cache has counted, in bytes; all only grow.
+/// The counters of a cache, in bytes. They never decrease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Traffic {
     /// Read by the host from the flash.
     pub read_hit: u64,
     /// Read by the host from the backing device.
     pub read_missed: u64,
-    /// Written to the flash because they were read.
+    /// Written to the flash by promotion.
     pub promoted: u64,
     /// Written by the host to the backing device alone.
     pub written_around: u64,
@@ -84,7 +83,7 @@ pub struct Cache {
     mode: Mode,
     promote: bool,
     bypass: Option<u64>,
-    /// Dirty lines that are left alone.
+    /// The number of dirty lines above which write-back begins.
     threshold: u32,
     depth: u32,
     latency_ns: u64,
@@ -97,9 +96,9 @@ pub struct Cache {
     promotions: Vec<Option<Promotion>>,
     write_backs: Vec<Option<WriteBack>>,
     writing_back: u32,
-    /// Parts in the background that were answered at once, by when they are complete.
+    /// Parts of background work with known completions, by their instants.
     behind: BinaryHeap<Reverse<(u64, Behind)>>,
-    /// No device is asked at an earlier instant any more.
+    /// The devices get no more requests before this instant.
     clock_ns: u64,
     read_bytes: u64,
     written_bytes: u64,
@@ -107,7 +106,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// An empty cache in front of a fresh device.
+    /// An empty cache in front of a new device.
     ///
     /// # Errors
     /// [`SpecError`] if the description is inconsistent.
@@ -118,10 +117,10 @@ impl Cache {
         Self::of(spec, flash, backing)
     }
 
-    /// A cache of two devices that exist already; only the parameters of `spec` are used, and they are taken as valid.
+    /// A cache of two existing devices. Only the parameters of `spec` are used, which must be valid.
     ///
     /// # Errors
-    /// [`SpecError`] where the flash does not hold a line, or a block is no multiple of a logical block.
+    /// [`SpecError`] if the flash is smaller than a line, or a block is not a multiple of a logical block.
     pub fn of(spec: &CacheSpec, flash: AnyDevice, backing: AnyDevice) -> Result<Self, SpecError> {
         let parameters = &spec.parameters;
         let grid = Grid { line: parameters.line.get(), block: parameters.block() };
@@ -155,28 +154,28 @@ impl Cache {
         })
     }
 
-    /// What went where.
+    /// The traffic of the two devices.
     pub fn traffic(&self) -> Traffic {
         self.traffic
     }
 
-    /// The lines that the flash has room for, those it holds, and those of them that are dirty.
+    /// The numbers of lines that fit into the flash, that are in it, and that are dirty.
     pub fn lines(&self) -> (u32, u32, u32) {
         (self.directory.size(), self.directory.held(), self.directory.dirty())
     }
 
-    /// What the flash has counted.
+    /// The counters of the flash.
     pub fn flash_counters(&self) -> Counters {
         self.members.device(FLASH).counters()
     }
 
-    /// What the backing device has counted.
+    /// The counters of the backing device.
     pub fn backing_counters(&self) -> Counters {
         self.members.device(BACKING).counters()
     }
 
     fn flush(&mut self, work: &mut Work) {
-        // Without write-back, all that the flash holds is a copy.
+        // Without write-back, the flash holds copies only.
         if self.mode == Mode::WriteBack {
             self.ask(work, FLASH, &Request::flush(), None);
         }
@@ -231,7 +230,7 @@ impl Cache {
             if slot.is_none() && whole != 0 && !bypass {
                 slot = self.directory.allocate(piece.line);
             }
-            // A block that is written in part can only be written where the rest of it is.
+            // A partly written block must be written to the device that has its other bytes.
             let here = slot.map_or(0, |slot| touched & (whole | self.directory.valid(slot)));
             if let Some(slot) = slot {
                 self.directory.touch(slot);
@@ -261,7 +260,7 @@ impl Cache {
         }
     }
 
-    /// Trims or writes zeroes: the backing device does it, and the flash is not told.
+    /// Trims or writes zeroes on the backing device. The flash is not trimmed.
     fn discard(&mut self, work: &mut Work, request: &Request) {
         for piece in self.grid.pieces(request.offset, request.length) {
             let whole = self.grid.covered(piece);
@@ -273,17 +272,17 @@ impl Cache {
         self.ask(work, BACKING, request, None);
     }
 
-    /// Whether the request belongs to a sequential stream that bypasses the cache.
+    /// Returns whether the request belongs to a sequential stream that bypasses the cache.
     fn bypasses(&mut self, request: &Request) -> bool {
         self.bypass.is_some_and(|least| self.streams.length(request.offset, request.length) >= least)
     }
 
-    /// Where a slot begins on the flash.
+    /// The start of a slot on the flash, in bytes.
     fn place(&self, slot: u32) -> u64 {
         u64::from(slot) * self.grid.line
     }
 
-    /// What is on its way in the background is older than what is written now.
+    /// Excludes newly written blocks from background work in progress, whose data is older.
     fn supersede(&mut self, line: u64, blocks: u64) {
         for promotion in self.promotions.iter_mut().flatten() {
             for (_, under_way) in promotion.lines.iter_mut().filter(|(other, _)| *other == line) {
@@ -295,7 +294,7 @@ impl Cache {
         }
     }
 
-    /// Gives a device its part of a request.
+    /// Passes a device its part of a request.
     fn ask(&mut self, work: &mut Work, member: usize, request: &Request, promotion: Option<usize>) {
         let requests = &mut self.requests;
         let part = || Part::Of { number: work.queue(requests), promotion };
@@ -307,7 +306,7 @@ impl Cache {
         }
     }
 
-    /// Gives a device a part of something in the background.
+    /// Passes a device a part of background work.
     fn ask_behind(&mut self, member: usize, request: &Request, behind: Behind) {
         if let Some(completion) = self.members.begin(member, self.clock_ns, request, || Part::Behind(behind))
         {
@@ -315,7 +314,7 @@ impl Cache {
         }
     }
 
-    /// Writes what was read into the flash, as far as there is room.
+    /// Writes the data of a promotion to the flash, as far as there is room.
     fn promote(&mut self, number: usize) {
         let promotion = self.promotions[number].as_mut().expect("it is on its way");
         promotion.left -= 1;
@@ -336,7 +335,7 @@ impl Cache {
         }
     }
 
-    /// Begins to write lines back while too many are dirty.
+    /// Begins to write back lines while too many are dirty.
     fn write_back(&mut self) {
         while self.writing_back < self.depth
             && self.directory.dirty().saturating_sub(self.writing_back) > self.threshold
@@ -352,7 +351,7 @@ impl Cache {
         }
     }
 
-    /// A part of a line that is written back was read or written.
+    /// Continues a write-back of which a part was read or written.
     fn wrote_back(&mut self, number: usize) {
         let under_way = self.write_backs[number].as_mut().expect("it is on its way");
         under_way.left -= 1;
@@ -370,7 +369,7 @@ impl Cache {
         (under_way.read, under_way.left) = (true, self.grid.runs(blocks).count() as u32);
         for (begin, end) in self.grid.runs(blocks) {
             self.traffic.written_back += end - begin;
-            // Durable when it is complete: the flash does not stand for it then.
+            // The flash copy no longer counts after the completion, so the write must be durable by then.
             let op = Op::Write { fua: true };
             let request = Request { op, offset: line * self.grid.line + begin, length: end - begin };
             self.ask_behind(BACKING, &request, Behind::WriteBack(number));
@@ -411,7 +410,7 @@ impl Composite for Cache {
 
     fn step(&mut self, until_ns: u64) -> bool {
         let Some(at_ns) = self.next_inside().filter(|at_ns| *at_ns <= until_ns) else { return false };
-        // A device is not asked before what the other completes earlier was taken: this instant is the earliest.
+        // Earlier completions of both devices were collected, so this instant is the earliest for a new request.
         self.clock_ns = self.clock_ns.max(at_ns);
         if let Some(Step { part, completion, .. }) = self.members.step(at_ns).flatten() {
             match part {
@@ -472,7 +471,7 @@ impl BlockDevice for Cache {
         self.answer()
     }
 
-    // Which member a request goes to is not known before the directory is asked.
+    // The device of a request is unknown before the lookup in the directory.
     fn warm(&self, _: &[Request]) {}
 
     fn idle_until(&mut self, until: VirtualTime) {
@@ -486,7 +485,7 @@ impl BlockDevice for Cache {
     }
 
     fn power_cut(&mut self, now: VirtualTime) {
-        // What was under way is completed first; the directory survives.
+        // Operations in progress complete first. The directory survives.
         self.advance(now.as_nanos());
         self.finish_all();
         self.members.power_cut(now);
@@ -508,7 +507,7 @@ impl BlockDevice for Cache {
 
     fn counters(&self) -> Counters {
         let (flash, all) = (self.flash_counters(), self.members.counters());
-        // What the flash loses without write-back are copies.
+        // Without write-back, the flash loses copies only.
         let copies = if self.mode == Mode::WriteThrough { flash.lost_bytes } else { 0 };
         Counters {
             host_read_bytes: self.read_bytes,

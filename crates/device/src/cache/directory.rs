@@ -1,7 +1,6 @@
-//! The directory: which line of the backing device lies in which slot of the flash, and which of its blocks are
-//! valid and dirty.
+//! The directory: the slot of each cached line, and its valid and dirty blocks.
 //!
-//! Of the clean lines, the one that was used longest ago makes room. Leaves out all time.
+//! The least recently used clean line is evicted. The directory has no notion of time.
 
 use super::lru::Lru;
 use serde::{Deserialize, Serialize};
@@ -12,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Directory {
     lines: Vec<Line>,
     slots: BTreeMap<u64, u32>,
-    /// Slots that were ever given to a line.
+    /// The number of slots that were ever used.
     given: u32,
-    /// The clean lines.
+    /// The clean lines, by use.
     clean: Lru,
-    /// Dirty lines that nobody writes back, by address.
+    /// Dirty lines that are not being written back, by address.
     waiting: BTreeSet<u64>,
     dirty: u32,
     sweep: u64,
@@ -43,17 +42,17 @@ impl Directory {
         }
     }
 
-    /// Slots.
+    /// The number of slots.
     pub(super) fn size(&self) -> u32 {
         self.lines.len() as u32
     }
 
-    /// Slots that hold a line.
+    /// The number of slots with a line.
     pub(super) fn held(&self) -> u32 {
         self.given
     }
 
-    /// Lines with dirty blocks.
+    /// The number of lines with dirty blocks.
     pub(super) fn dirty(&self) -> u32 {
         self.dirty
     }
@@ -67,14 +66,14 @@ impl Directory {
         self.lines[slot as usize].valid
     }
 
-    /// The line was used.
+    /// Marks a line as just used.
     pub(super) fn touch(&mut self, slot: u32) {
         if self.lines[slot as usize].dirty == 0 {
             self.clean.touch(slot);
         }
     }
 
-    /// A slot for a line that has none; `None` where every line is dirty.
+    /// A slot for a new line; `None` if every line is dirty.
     pub(super) fn allocate(&mut self, line: u64) -> Option<u32> {
         let slot = if self.given < self.size() {
             self.given += 1;
@@ -90,12 +89,12 @@ impl Directory {
         Some(slot)
     }
 
-    /// Blocks of the line are in the flash, as on the backing device.
+    /// Marks blocks as valid and clean.
     pub(super) fn fill(&mut self, slot: u32, blocks: u64) {
         self.lines[slot as usize].valid |= blocks;
     }
 
-    /// Blocks of the line are in the flash, newer than on the backing device.
+    /// Marks blocks as valid and dirty.
     pub(super) fn soil(&mut self, slot: u32, blocks: u64) {
         let line = &mut self.lines[slot as usize];
         line.valid |= blocks;
@@ -107,7 +106,7 @@ impl Directory {
         line.dirty |= blocks;
     }
 
-    /// Blocks of the line hold nothing of worth.
+    /// Marks blocks as invalid.
     pub(super) fn forget(&mut self, slot: u32, blocks: u64) {
         let line = &mut self.lines[slot as usize];
         line.valid &= !blocks;
@@ -131,7 +130,7 @@ impl Directory {
         Some((number, slot, self.lines[slot as usize].dirty))
     }
 
-    /// Blocks of the line are on the backing device.
+    /// Marks blocks as clean after a write-back.
     pub(super) fn cleaned(&mut self, number: u64, blocks: u64) {
         let Some(slot) = self.find(number) else { return };
         let line = &mut self.lines[slot as usize];

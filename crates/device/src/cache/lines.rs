@@ -1,6 +1,4 @@
-//! Addresses in lines and blocks: a range cut into lines, and the runs of blocks that a mask names.
-//!
-//! Leaves out what is held where.
+//! Address arithmetic of lines and blocks: the lines of a range, and the runs of blocks in a mask.
 
 /// Sizes, in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -9,7 +7,7 @@ pub(super) struct Grid {
     pub(super) block: u64,
 }
 
-/// The part of a range that lies in one line, from `begin` to `end` within it.
+/// The part of a range within one line, from `begin` to `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) line: u64,
@@ -33,17 +31,17 @@ impl Grid {
         })
     }
 
-    /// The blocks that a piece touches.
+    /// The blocks that a piece overlaps.
     pub(super) fn touched(self, piece: Piece) -> u64 {
         bits(piece.begin / self.block, piece.end.div_ceil(self.block))
     }
 
-    /// The blocks that lie wholly in a piece.
+    /// The blocks completely within a piece.
     pub(super) fn covered(self, piece: Piece) -> u64 {
         bits(piece.begin.div_ceil(self.block), piece.end / self.block)
     }
 
-    /// The ranges within the line that the blocks of a mask make, each as long as it can be.
+    /// The maximal ranges of consecutive blocks in a mask, within the line.
     pub(super) fn runs(self, mask: u64) -> impl Iterator<Item = (u64, u64)> {
         let mut left = mask;
         std::iter::from_fn(move || {
@@ -57,7 +55,7 @@ impl Grid {
     }
 }
 
-/// Ranges in order, adjacent ones as one.
+/// Ranges in order. Adjacent ranges are merged.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ranges(pub(super) Vec<(u64, u64)>);
 

@@ -1,13 +1,11 @@
-//! A list of numbers by how long ago each was used.
-//!
-//! Leaves out what the numbers stand for.
+//! A least-recently-used list of numbers.
 
 use serde::{Deserialize, Serialize};
 
 /// Numbers below a limit, each in the list at most once.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Lru {
-    /// Before and after each; the last entry is the head.
+    /// Predecessor and successor of each number. The last entry is the head.
     links: Vec<[u32; 2]>,
 }
 
@@ -31,7 +29,7 @@ impl Lru {
         self.links[number as usize][NEWER] != NOT_IN
     }
 
-    /// The number is the one used last.
+    /// Makes a number the most recently used one.
     pub(super) fn touch(&mut self, number: u32) {
         self.remove(number);
         let head = self.head();
@@ -41,7 +39,7 @@ impl Lru {
         self.links[head as usize][OLDER] = number;
     }
 
-    /// The number is not in the list any more.
+    /// Removes a number from the list.
     pub(super) fn remove(&mut self, number: u32) {
         if self.holds(number) {
             let [older, newer] = self.links[number as usize];
@@ -51,7 +49,7 @@ impl Lru {
         }
     }
 
-    /// Takes the one that was used longest ago.
+    /// Removes the least recently used number.
     pub(super) fn take_oldest(&mut self) -> Option<u32> {
         let head = self.head();
         let oldest = self.links[head as usize][NEWER];

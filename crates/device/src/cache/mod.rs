@@ -1,8 +1,10 @@
 //! A flash cache in front of a slower device.
 //!
-//! The flash holds lines of the backing device, as many as fit, and is never trimmed: it works full, and cleans
-//! itself while it serves. The rules are in `docs/models/cache.md`. Leaves out what it costs to keep the directory of
-//! lines durable.
+//! The flash holds as many lines of the backing device as fit. It is never trimmed, so it is full and collects garbage while
+//! it serves requests. The rules are in `docs/models/cache.md`.
+//!
+//! # Not modelled
+//! The cost of a durable directory.
 
 mod device;
 mod directory;

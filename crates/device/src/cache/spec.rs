@@ -1,7 +1,7 @@
-//! The description of a cache, as the table `[cache]` of a device file writes it ([`CacheParameters`]), with the two
-//! devices that it joins ([`CacheSpec`]).
+//! The description of a cache ([`CacheSpec`]): its two devices, and the table `[cache]` of a device file
+//! ([`CacheParameters`]).
 //!
-//! Leaves out the names of the devices and how they are found, see `lowtide_files::device`.
+//! `lowtide_files::device` resolves the names of the devices.
 
 use crate::spec::durability::Cache;
 use crate::spec::{DeviceSpec, SpecError, check_times, fail};
@@ -12,39 +12,39 @@ const SMALLEST_LINE: Bytes = Bytes::kib(4);
 const LARGEST_LINE: Bytes = Bytes::mib(1);
 const MOST_DEPTH: u32 = 1024;
 
-/// A cache with the devices that it joins.
+/// A cache with its two devices.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CacheSpec {
-    /// How it caches.
+    /// The parameters of the cache.
     pub parameters: CacheParameters,
-    /// What holds the lines.
+    /// The device with the lines.
     pub flash: Box<DeviceSpec>,
-    /// What holds everything else.
+    /// The device behind the cache.
     pub backing: Box<DeviceSpec>,
 }
 
-/// Everything about a cache but its devices.
+/// The parameters of a cache, without its devices.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct CacheParameters {
-    /// When a write is acknowledged.
+    /// The instant at which a write is acknowledged.
     pub mode: Mode,
-    /// Bytes that are found and evicted together; a power of two from 4 KiB to 1 MiB.
+    /// Bytes of a line, the unit of lookup and eviction; a power of two from 4 KiB to 1 MiB.
     #[serde(default = "default_line")]
     pub line: Bytes,
-    /// The share of lines above which dirty ones are written back.
+    /// The share of dirty lines above which lines are written back.
     #[serde(default = "default_threshold")]
     pub dirty_threshold: f64,
-    /// Lines that are written back at a time.
+    /// The most lines written back concurrently.
     #[serde(default = "default_depth")]
     pub write_back_depth: u32,
-    /// Whether what is read from the backing device is put into the cache.
+    /// True if data read from the backing device is promoted to the cache.
     #[serde(default = "default_promote")]
     pub promote: bool,
-    /// Streams of at least so many bytes are not put into the cache; none are left out when absent.
+    /// Sequential streams of at least so many bytes bypass the cache; none if absent.
     #[serde(default)]
     pub bypass_sequential: Option<Bytes>,
-    /// Added to every request.
+    /// Latency added to every request.
     #[serde(default)]
     pub latency: Nanos,
 }
@@ -65,31 +65,31 @@ fn default_promote() -> bool {
     true
 }
 
-/// When a write is acknowledged.
+/// The instant at which a write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// When the flash has it; the backing device gets it later.
+    /// When the write is on the flash. It is written to the backing device later.
     WriteBack,
-    /// When flash and backing device have it.
+    /// When the write is on the flash and on the backing device.
     WriteThrough,
 }
 
 impl CacheParameters {
-    /// The part of a line that is valid or not, dirty or not: there are at most 64 in a line.
+    /// Bytes of a block, the unit of valid and dirty bits. A line has at most 64 blocks.
     pub(super) fn block(&self) -> u64 {
         (self.line.get() / 64).max(SMALLEST_LINE.get())
     }
 }
 
 impl CacheSpec {
-    /// What the host may address: the backing device, in whole blocks.
+    /// Bytes the host may address: the backing device, in whole blocks.
     pub fn capacity(&self) -> Bytes {
         let block = self.parameters.block();
         Bytes::new(self.backing.capacity().get() / block * block)
     }
 
-    /// What the two devices keep acknowledged writes in. Without write-back, all that the flash holds is a copy.
+    /// The write caches of the two devices. Without write-back, the flash holds copies only.
     pub(crate) fn cache(&self) -> Cache {
         match self.parameters.mode {
             Mode::WriteThrough => self.backing.cache(),
@@ -100,7 +100,7 @@ impl CacheSpec {
     /// Checks the description.
     ///
     /// # Errors
-    /// [`SpecError`] names the key that does not fit; of a device, behind `flash` or `backing`.
+    /// [`SpecError`] names the invalid key. Keys of the devices begin with `flash` or `backing`.
     pub fn validate(&self) -> Result<(), SpecError> {
         let CacheParameters { line, dirty_threshold, write_back_depth, bypass_sequential, latency, .. } =
             self.parameters;
@@ -132,7 +132,7 @@ impl CacheSpec {
         Ok(())
     }
 
-    /// The same cache of devices `factor` times smaller; lines and timings stay.
+    /// The cache with devices at `1 / factor` of their size, and the same lines and timings.
     pub fn scaled(&self, factor: u64) -> CacheSpec {
         CacheSpec {
             parameters: self.parameters.clone(),

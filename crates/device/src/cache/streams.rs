@@ -1,22 +1,20 @@
-//! Which requests continue a sequential stream, and how long it is by now.
-//!
-//! Leaves out what is done about it.
+//! Detection of sequential streams and their lengths.
 
 use serde::{Deserialize, Serialize};
 
-/// Streams that are followed at a time.
+/// The most streams followed concurrently.
 const STREAMS: usize = 32;
 
-/// The streams seen last.
+/// The most recent streams.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Streams {
-    /// Where each will go on, and its bytes so far.
+    /// The expected next address of each stream, and its bytes so far.
     followed: Vec<(u64, u64)>,
     next: usize,
 }
 
 impl Streams {
-    /// The bytes of the stream that ends with this request, the request included.
+    /// The length of the stream that ends with this request, in bytes.
     pub(super) fn length(&mut self, offset: u64, length: u64) -> u64 {
         if let Some(stream) = self.followed.iter_mut().find(|stream| stream.0 == offset) {
             *stream = (offset + length, stream.1 + length);

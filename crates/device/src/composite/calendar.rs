@@ -1,21 +1,23 @@
-//! A resource that serves one at a time and is booked ahead: a link that several devices share.
+//! A resource that serves one user at a time and is booked ahead, such as a link shared by several devices.
 //!
-//! Members answer with instants in the future and not in order of them. A single busy-until would make a transfer
-//! that is ready early wait behind one that was booked first but begins late; so the bookings are kept and gaps
-//! between them are used. Leaves out preemption: a transfer is whole.
+//! Members complete at instants in the future, and not in order. With a single busy-until time, an early transfer would wait
+//! for a later transfer that was booked before it. The calendar therefore keeps the bookings and fills gaps between them.
+//!
+//! # Not modelled
+//! Preemption: transfers are not divided.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Bookings of a resource, in order, none overlapping another.
+/// Bookings of a resource, in order and without overlaps.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Calendar {
     booked: VecDeque<(u64, u64)>,
 }
 
 impl Calendar {
-    /// Books `length` nanoseconds in the first gap from `earliest` on; the instant it ends. Nothing is booked
-    /// before `now` any more, so what ended by then is forgotten.
+    /// Books `length` nanoseconds in the first gap from `earliest` on. Returns the end of the booking. No later call books
+    /// anything before `now`, so bookings that end by then are dropped.
     pub(crate) fn book(&mut self, now: u64, earliest: u64, length: u64) -> u64 {
         if length == 0 {
             return earliest;
@@ -23,7 +25,7 @@ impl Calendar {
         while self.booked.front().is_some_and(|&(_, end)| end <= now) {
             self.booked.pop_front();
         }
-        // Bookings that end by `earliest` are in nobody's way; most bookings come at the end.
+        // Bookings that end by `earliest` do not matter. Most new bookings are at the end.
         let mut at = self.booked.len();
         while at > 0 && self.booked[at - 1].1 > earliest {
             at -= 1;
@@ -34,7 +36,7 @@ impl Calendar {
             at += 1;
         }
         let end = begin + length;
-        // Bookings that touch become one, so that a busy link is a short list.
+        // Adjacent bookings are merged, so that the list of a busy link stays short.
         let touches_before = at > 0 && self.booked[at - 1].1 == begin;
         let touches_after = at < self.booked.len() && self.booked[at].0 == end;
         match (touches_before, touches_after) {

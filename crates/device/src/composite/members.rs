@@ -1,7 +1,8 @@
-//! The devices that a composite is made of, each with a clock of its own and a table of what it has queued.
+//! The members of a composite, each with its own clock and queue.
 //!
-//! A member is asked in order of time: an instant before the last one it was told becomes that one. Before it is
-//! asked, what it completes earlier must have been taken from it ([`Members::step`]). Leaves out what the parts are for.
+//! Requests to a member are in order of time: an instant before the member's last one is replaced by the last one. Before a
+//! request, all earlier completions of the member must be collected ([`Members::step`]). The composite knows the purpose of
+//! each part.
 
 use crate::spec::AnyDevice;
 use crate::state::{Sink, Source};
@@ -10,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{Read, Write};
 
-/// One device and what it has queued.
+/// One device, and its queued parts.
 struct Member<T> {
     device: AnyDevice,
     clock_ns: u64,
@@ -20,22 +21,22 @@ struct Member<T> {
 
 /// A part that a member completed.
 pub(crate) struct Step<T> {
-    /// Which member.
+    /// The number of the member.
     pub(crate) member: usize,
-    /// What it was for.
+    /// The purpose of the part.
     pub(crate) part: T,
-    /// How it ended.
+    /// The completion of the part.
     pub(crate) completion: Completion,
 }
 
-/// The members of a composite; `T` says what a queued part is for.
+/// The members of a composite. `T` is the purpose of a queued part.
 pub(crate) struct Members<T> {
     all: Vec<Member<T>>,
     queued: usize,
-    /// When each member's next step is, as it said last; [`NEVER`] without one. Asked of a member only after
-    /// something happened to it, since composites look at this at every step.
+    /// The next step of each member; [`NEVER`] if there is none. The value is cached, because composites read it at every step,
+    /// and updated after each call to the member.
     next_ns: Vec<u64>,
-    /// The member whose step is next.
+    /// The member with the earliest step.
     first: usize,
 }
 
@@ -50,7 +51,7 @@ impl<T> Members<T> {
         Members { all, queued: 0, next_ns, first: 0 }
     }
 
-    /// Something happened to a member.
+    /// Updates the next step of a member after a call to it.
     #[inline]
     fn changed(&mut self, n: usize) {
         let next = self.all[n].device.next_done().map_or(NEVER, |at| at.as_nanos());
@@ -75,7 +76,7 @@ impl<T> Members<T> {
         &self.all[member].device
     }
 
-    /// Asks a member; its completion where it answers at once. `part` is kept where it does not.
+    /// Passes a request to a member. Returns the completion if it is known at once; otherwise `part` is queued.
     pub(crate) fn begin(
         &mut self,
         n: usize,
@@ -106,8 +107,7 @@ impl<T> Members<T> {
         (self.queued > 0 && next_ns != NEVER).then_some(next_ns)
     }
 
-    /// Lets the member whose step is next take it, where that is by `until_ns`. The inner `None` is a step that
-    /// completed nothing.
+    /// Runs the earliest step of any member, if it is at or before `until_ns`. The inner `None` is a step without a completion.
     pub(crate) fn step(&mut self, until_ns: u64) -> Option<Option<Step<T>>> {
         let (at_ns, n) = (self.next_step()?, self.first);
         if at_ns > until_ns {
@@ -137,7 +137,7 @@ impl<T> Members<T> {
         (0..self.all.len()).for_each(|n| self.changed(n));
     }
 
-    /// Until when any of them goes on with what it was asked.
+    /// The latest busy-until time of the members.
     pub(crate) fn busy_until(&self) -> VirtualTime {
         self.devices().map(BlockDevice::busy_until).max().unwrap_or(VirtualTime::START)
     }
@@ -180,7 +180,7 @@ impl<T> Members<T> {
         Ok(())
     }
 
-    /// All NAND of the members; `None` where no member has any.
+    /// All NAND of the members; `None` if no member has NAND.
     pub(crate) fn raw_capacity(&self) -> Option<Bytes> {
         let raw: Vec<Bytes> = self.devices().filter_map(BlockDevice::raw_capacity).collect();
         (!raw.is_empty()).then(|| raw.into_iter().sum())

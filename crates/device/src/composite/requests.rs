@@ -1,16 +1,14 @@
-//! Requests that wait for their parts, and those that are complete and not yet taken, in order of completion.
-//!
-//! Leaves out when parts are complete; the composite tells.
+//! Requests that wait for their parts, and completed requests that the caller has not collected, in order of completion.
 
 use lowtide_core::{Completion, DeviceError, Tag, VirtualTime};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Who waits for a request: the caller under a tag, or `submit` itself.
+/// The waiter of a request: the caller, with a tag, or `submit` itself.
 type Waiter = Option<Tag>;
 
-/// A request of which parts are not complete.
+/// A request with incomplete parts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Open {
     waiter: Waiter,
@@ -23,7 +21,7 @@ struct Open {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Done {
     done_ns: u64,
-    /// Of two that complete together, the one that was complete first comes first.
+    /// The order of requests that complete at the same instant.
     sequence: u64,
     tag: Tag,
     status: Result<(), DeviceError>,
@@ -41,7 +39,7 @@ impl PartialOrd for Done {
     }
 }
 
-/// All requests that the composite has taken and not answered.
+/// All requests of a composite that the caller has not collected.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Requests {
     open: Vec<Option<Open>>,
@@ -93,8 +91,8 @@ impl Requests {
         None
     }
 
-    /// A new request; its number. It has one part, its taking, so that it is not complete before all other parts
-    /// are added.
+    /// Adds a request and returns its number. The request has one part for its submission, so that it cannot complete before
+    /// all other parts are added.
     pub(crate) fn open(&mut self, waiter: Waiter) -> usize {
         let open = Some(Open { waiter, parts: 1, done_ns: 0, status: Ok(()) });
         match self.free.pop() {
@@ -109,12 +107,12 @@ impl Requests {
         }
     }
 
-    /// One part more.
+    /// Adds a part to a request.
     pub(crate) fn add_part(&mut self, number: usize) {
         self.open[number].as_mut().expect("parts are added before the request is complete").parts += 1;
     }
 
-    /// A part of a request was complete at `at_ns`; the last one makes the request wait `latency_ns` more and be done.
+    /// Completes a part of a request at `at_ns`. The request completes `latency_ns` after its last part.
     pub(crate) fn complete(
         &mut self,
         number: usize,
@@ -145,22 +143,22 @@ impl Requests {
         }
     }
 
-    /// Whether a caller waits for anything.
+    /// Returns whether a caller waits for a request.
     pub(crate) fn any(&self) -> bool {
         !self.done.is_empty() || self.waiting()
     }
 
-    /// Whether anything waits for its parts.
+    /// Returns whether a request waits for its parts.
     pub(crate) fn waiting(&self) -> bool {
         self.free.len() < self.open.len()
     }
 
-    /// The instant of the earliest completion that is known.
+    /// The instant of the earliest known completion.
     pub(crate) fn first(&self) -> Option<u64> {
         self.done.peek().map(|Reverse(done)| done.done_ns)
     }
 
-    /// Takes the earliest completion where it is at or before `until_ns`.
+    /// Removes the earliest completion, if it is at or before `until_ns`.
     pub(crate) fn take(&mut self, until_ns: u64) -> Option<(Tag, Completion)> {
         if self.first()? > until_ns {
             return None;
@@ -169,7 +167,7 @@ impl Requests {
         Some((done.tag, Completion { at: VirtualTime::from_nanos(done.done_ns), status: done.status }))
     }
 
-    /// Takes the completion that `submit` waits for.
+    /// Removes the completion that `submit` waits for.
     pub(crate) fn take_own(&mut self) -> Option<Completion> {
         self.own.take()
     }

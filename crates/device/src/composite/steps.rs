@@ -1,27 +1,25 @@
-//! How a device made of devices answers ([`Composite`]): it takes requests, and lets what happens inside happen, one
-//! thing after another in order of time, until a request is complete.
-//!
-//! Leaves out what happens inside.
+//! The event loop of a device made of devices ([`Composite`]): it accepts requests, and runs internal steps in order of time
+//! until a request is complete.
 
 use super::{Requests, earlier};
 use lowtide_core::{Completion, Request, Tag, VirtualTime};
 
-/// A device made of devices. What must be given is above, what follows from it below.
+/// A device made of devices. The required methods come first; the provided methods follow from them.
 pub(crate) trait Composite {
-    /// Takes a request: its completion, or `None` where it waits, under `tag` or for [`Composite::wait`].
+    /// Accepts a request. Returns its completion, or `None` if the request waits, under `tag` or for [`Composite::wait`].
     fn take(&mut self, now: VirtualTime, request: &Request, tag: Option<Tag>) -> Option<Completion>;
 
-    /// The instant of the next thing that happens inside.
+    /// The instant of the next internal step.
     fn next_inside(&self) -> Option<u64>;
 
-    /// Lets the next thing happen, where that is by `until_ns`; whether it was.
+    /// Runs the next internal step, if it is at or before `until_ns`. Returns whether it was.
     fn step(&mut self, until_ns: u64) -> bool;
 
     fn requests(&self) -> &Requests;
 
     fn requests_mut(&mut self) -> &mut Requests;
 
-    /// Takes a request and lets things happen until it is complete.
+    /// Accepts a request and runs steps until it is complete.
     fn wait(&mut self, now: VirtualTime, request: &Request) -> Completion {
         if let Some(completion) = self.take(now, request, None) {
             return completion;
@@ -34,7 +32,7 @@ pub(crate) trait Composite {
         }
     }
 
-    /// When a caller must ask again: a request is complete then or, where some wait for parts, something happens.
+    /// The next instant at which a request completes or, while requests wait for parts, a step is due.
     #[inline]
     fn next_answer(&self) -> Option<u64> {
         let requests = self.requests();
@@ -45,7 +43,7 @@ pub(crate) trait Composite {
         earlier(requests.first(), inside)
     }
 
-    /// Lets happen what happens next; the request that is complete then, if one is.
+    /// Runs the next step. Returns a request that is complete then.
     #[inline]
     fn answer(&mut self) -> Option<(Tag, Completion)> {
         let at_ns = self.next_answer()?;
@@ -55,13 +53,13 @@ pub(crate) trait Composite {
         self.requests_mut().take(at_ns)
     }
 
-    /// Lets everything happen that happens by `until_ns`.
+    /// Runs all steps at or before `until_ns`.
     #[inline]
     fn advance(&mut self, until_ns: u64) {
         while self.step(until_ns) {}
     }
 
-    /// Lets every request that waits be complete; the caller can still take them.
+    /// Runs steps until no request waits. The caller can still collect the completions.
     fn finish_all(&mut self) {
         while self.requests().waiting() && self.step(u64::MAX) {}
     }

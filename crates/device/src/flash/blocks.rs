@@ -1,27 +1,27 @@
-//! The block table: valid counts, erase counts, and which blocks are erased, open or full.
+//! The block table: valid units, erase counts, and the state of each block (erased, open, being cleaned, full).
 //!
-//! Leaves out which full block to clean (`victim`) and time.
+//! `victim` selects the block to clean.
 
 use super::Geometry;
 use super::divisor::Divisor;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Set in a block's count while it is not full: such a block is never a victim.
+/// A bit set in the count of a block that is not full, so that the block is never a victim.
 pub(super) const NOT_FULL: u32 = 1 << 31;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Blocks {
-    /// Valid units, with [`NOT_FULL`].
+    /// Valid units of each block, with [`NOT_FULL`].
     counts: Vec<u32>,
     erases: Vec<u32>,
-    /// When the block was filled: the number of blocks filled before it.
+    /// The age of each block: the number of blocks filled before it.
     filled_at: Vec<u64>,
     fills: u64,
-    /// Full blocks in no order, and where each stands in the list.
+    /// Full blocks in no particular order, and the position of each in the list.
     full: Vec<u32>,
     position: Vec<u32>,
-    /// Erased blocks by die, least recently erased first, with the instant each is ready.
+    /// Erased blocks of each die with the instant at which each is ready, least recently erased first.
     free: Vec<VecDeque<(u32, u64)>>,
     free_count: u32,
     total_erases: u64,
@@ -65,11 +65,11 @@ impl Blocks {
     pub(super) fn erases(&self) -> &[u32] {
         &self.erases
     }
-    /// Whether a block is neither erased, open nor being cleaned.
+    /// Returns whether a block is full: neither erased, nor open, nor being cleaned.
     pub(super) fn is_full(&self, block: u32) -> bool {
         self.counts[block as usize] & NOT_FULL == 0
     }
-    /// Whether a block is full and has this count.
+    /// Returns whether a block is full and has this many valid units.
     #[inline]
     pub(super) fn is_full_with(&self, block: u32, count: u32) -> bool {
         self.counts[block as usize] == count
@@ -91,18 +91,18 @@ impl Blocks {
         self.counts.len() as u32
     }
 
-    /// One more valid unit in an open block.
+    /// Adds a valid unit to an open block.
     #[inline]
     pub(super) fn add(&mut self, block: u32) {
         self.counts[block as usize] += 1;
     }
-    /// So many units of a block that is being cleaned are now in an open one.
+    /// Moves the count of some units from a block being cleaned to an open block.
     #[inline]
     pub(super) fn moved(&mut self, from: u32, to: u32, units: u32) {
         self.counts[from as usize] -= units;
         self.counts[to as usize] += units;
     }
-    /// One valid unit fewer; the count with [`NOT_FULL`] where that applies.
+    /// Removes a valid unit. Returns the new count, with [`NOT_FULL`] if the block is not full.
     #[inline]
     pub(super) fn remove(&mut self, block: u32) -> u32 {
         let count = &mut self.counts[block as usize];
@@ -110,8 +110,8 @@ impl Blocks {
         *count
     }
 
-    /// An erased block, of `die` if there is one, else of the die with the fewest of the open blocks that `open_on`
-    /// counts (of those, the one with most erased blocks); `None` where none is left.
+    /// Takes an erased block: from `die` if possible, else from the die with the fewest open blocks in `open_on`. Among
+    /// several such dies, the one with the most erased blocks is used. `None` if no block is erased.
     pub(super) fn take_free(&mut self, die: u32, open_on: &[u32]) -> Option<(u32, u64)> {
         let die = if self.free[die as usize].is_empty() {
             let dies = self.free.iter().zip(open_on).enumerate();
@@ -130,7 +130,7 @@ impl Blocks {
         self.free_count += 1;
     }
 
-    /// An open block was written to its end.
+    /// Marks an open block as full.
     pub(super) fn fill(&mut self, block: u32) {
         self.counts[block as usize] &= !NOT_FULL;
         self.filled_at[block as usize] = self.fills;
@@ -139,7 +139,7 @@ impl Blocks {
         self.full.push(block);
     }
 
-    /// A full block is taken for cleaning.
+    /// Removes a full block from the list, to be cleaned.
     pub(super) fn take_full(&mut self, block: u32) {
         let position = self.position[block as usize];
         self.full.swap_remove(position as usize);
@@ -149,7 +149,7 @@ impl Blocks {
         self.counts[block as usize] |= NOT_FULL;
     }
 
-    /// A cleaned block was erased and can be written from `ready_at_ns`.
+    /// Marks a cleaned block as erased, and writable from `ready_at_ns` on.
     pub(super) fn erased(&mut self, block: u32, ready_at_ns: u64) {
         debug_assert_eq!(self.count(block), 0, "a block is erased only when nothing valid is left in it");
         self.erases[block as usize] += 1;
@@ -157,7 +157,7 @@ impl Blocks {
         self.put_free(block, ready_at_ns);
     }
 
-    /// Erases every block that is not erased; wear stays.
+    /// Erases every block that is not erased. Erase counts are kept.
     pub(super) fn erase_all(&mut self) {
         let mut is_free = vec![false; self.counts.len()];
         self.free.iter().flatten().for_each(|&(block, _)| is_free[block as usize] = true);
@@ -170,12 +170,12 @@ impl Blocks {
             self.erases[block as usize] += 1;
             self.total_erases += 1;
         }
-        // The least worn go first, or drives that are erased often would wear out at their beginning.
+        // The least worn blocks are used first. Otherwise frequent secure erases would wear out the first blocks.
         order.sort_by_key(|&block| self.erases[block as usize]);
         order.into_iter().for_each(|block| self.put_free(block, 0));
     }
 
-    /// Erasures end at a power cut.
+    /// Ends erasures in progress at a power cut.
     pub(super) fn interrupt(&mut self, now_ns: u64) {
         self.free.iter_mut().flatten().for_each(|(_, ready_at_ns)| *ready_at_ns = (*ready_at_ns).min(now_ns));
     }

@@ -1,17 +1,18 @@
-//! The write buffer: a ring of map units, each free again when the page that holds it is durable.
+//! The write buffer: a ring of map units. A slot is free again when the page of its unit is durable.
 //!
-//! Leaves out reading back from the buffer (such a read goes to the die) and merging of rewrites in it.
+//! # Not modelled
+//! Reads from the buffer (they go to the die), and rewrites that replace a unit in the buffer.
 
 use serde::{Deserialize, Serialize};
 
-/// What is still in a slot of the ring.
+/// The unit in a slot of the ring.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Slot {
     durable_at_ns: u64,
     physical: u32,
 }
 
-/// In a page that is not programmed yet.
+/// The instant of a unit whose page is not programmed yet.
 const PENDING: u64 = u64::MAX;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -29,7 +30,7 @@ impl WriteBuffer {
         WriteBuffer { slots: vec![empty; units], next: 0, pending: 0, last_durable_ns: 0, protected }
     }
 
-    /// Puts a unit in; the instant there was room for it, not before `now_ns`.
+    /// Adds a unit. Returns the instant at which there was room for it, `now_ns` at the earliest.
     #[inline]
     pub(super) fn admit(&mut self, now_ns: u64, physical: u32) -> u64 {
         let slot = &mut self.slots[self.next];
@@ -41,7 +42,7 @@ impl WriteBuffer {
         admitted
     }
 
-    /// The pending units became a page that is durable at `durable_at_ns`.
+    /// Makes the pending units a page that is durable at `durable_at_ns`.
     #[inline]
     pub(super) fn programmed(&mut self, durable_at_ns: u64) {
         let mut at = self.next;
@@ -53,17 +54,17 @@ impl WriteBuffer {
         self.last_durable_ns = self.last_durable_ns.max(durable_at_ns);
     }
 
-    /// Units in a page that is not programmed yet.
+    /// The number of units in a page that is not programmed yet.
     pub(super) fn pending(&self) -> usize {
         self.pending
     }
 
-    /// When everything programmed so far is durable.
+    /// The instant at which all pages programmed so far are durable.
     pub(super) fn last_durable_ns(&self) -> u64 {
         self.last_durable_ns
     }
 
-    /// Empties the buffer at a power cut; the physical units that were not durable.
+    /// Empties the buffer at a power cut. Returns the physical units that were not durable.
     pub(super) fn lose(&mut self, now_ns: u64) -> Vec<u32> {
         let lost = self
             .slots

@@ -1,20 +1,22 @@
-//! Cleaning: when the drive moves units and erases blocks, and what that takes of dies and controller.
+//! Cleaning: moves units, erases blocks, and charges both to dies and controller.
 //!
-//! How much is due is the [`super::collector`]'s account, which block comes next is [`super::victim`]'s choice.
-//! A unit counts as moved when it has a place in the page being gathered; leaves out that a victim must not be
-//! erased before that page is programmed. A drive with log units has nothing to clean: [`super::log_units`] erases what dies.
+//! [`super::collector`] decides how much to clean, and [`super::victim`] which block. A unit counts as moved when it has
+//! a place in the page being filled. Drives with log units do not clean; [`super::log_units`] erases their blocks.
+//!
+//! # Not modelled
+//! A victim is erased without waiting until the page with its last units is programmed.
 
 use super::SimulatedSsd;
 use super::divisor::Divisor;
 
-/// Steps of cleaning that one host page may wait for; debt beyond them stays for the next page.
+/// The most cleaning steps that one host page waits for. Further debt is left to the next page.
 const MAX_STEPS_PER_PAGE: u32 = 64;
 
-/// Units that are moved at once, at the most.
+/// The most units moved at once.
 const MOST_AT_ONCE: usize = 64;
 
 impl SimulatedSsd {
-    /// Opens a block for host data; cleans first where only the collector's own blocks are left.
+    /// Opens a block for host data. Cleans first if only the collector's reserve is left.
     pub(super) fn open_for_host(&mut self) {
         while self.free_blocks() <= self.geometry.floor_blocks {
             let credit = self.reclaim_step(self.controller_busy_ns);
@@ -30,7 +32,7 @@ impl SimulatedSsd {
     /// Cleans as much as a host page in `block` must pay for.
     #[inline]
     pub(super) fn pay_for_page(&mut self, block: u32) {
-        // A page in the SLC cache takes no dense block until it is folded.
+        // A page in the SLC cache uses a dense block only when it is folded.
         let cached = self.slc.as_ref().is_some_and(|slc| slc.holds(block));
         let mut due = self.collector.charge(if cached { 0 } else { self.geometry.page_units });
         let mut steps = 0;
@@ -41,14 +43,14 @@ impl SimulatedSsd {
         }
     }
 
-    /// Folds where the SLC cache holds blocks that are needed, since a block of it gives back most of itself; cleans
-    /// otherwise. Gives the units reclaimed, or `None` where there is nothing to do.
+    /// Folds the SLC cache if its blocks are needed, because folding reclaims most of a block; otherwise cleans. Returns
+    /// the units reclaimed, or `None` if there is nothing to do.
     #[inline]
     fn reclaim_step(&mut self, now_ns: u64) -> Option<i64> {
         if self.cache_must_shrink() { self.fold_step(now_ns) } else { self.clean_step(now_ns) }
     }
 
-    /// Moves a few units of one victim. Gives the units reclaimed, or `None` where there is nothing to clean.
+    /// Moves a few units of one victim. Returns the units reclaimed, or `None` if there is nothing to clean.
     pub(super) fn clean_step(&mut self, now_ns: u64) -> Option<i64> {
         let units_per_block = self.geometry.block_units;
         let index = self.collector.next_slot();
@@ -64,8 +66,8 @@ impl SimulatedSsd {
         Some(credit)
     }
 
-    /// Moves a few units of the victim of a slot, which has pages of `victim_page` units that are read in `read_ns`,
-    /// and erases it once it is empty. Gives the units moved, and those reclaimed (in [`super::collector::ONE`]s).
+    /// Moves a few units of the victim of a slot, and erases the victim once it is empty. Its pages have `victim_page`
+    /// units and are read in `read_ns`. Returns the units moved, and the units reclaimed (in [`super::collector::ONE`]s).
     #[inline(always)]
     pub(super) fn move_some(
         &mut self,
@@ -82,7 +84,7 @@ impl SimulatedSsd {
 
         let mut moved = 0;
         let (mut pages_read, mut units_read) = (0, 0);
-        // Units from here on lie in a page that is not read yet.
+        // Units from this one on are in pages that are not read yet.
         let mut read_to = 0;
         let mut done_ns = start_ns;
         let (mut cursor, end) = (slot.cursor, slot.end);
@@ -130,13 +132,13 @@ impl SimulatedSsd {
             done_ns = done_ns.max(read_ns);
         }
         let controller = &self.spec.controller;
-        // A victim without valid units is erased unread.
+        // A victim without valid units is erased without being read.
         let passed = if moved > 0 { (cursor.min(end) - begun_at).div_ceil(victim_page.by()) } else { 0 };
         self.controller_busy_ns = self.controller_busy_ns.max(now_ns)
             + controller.gc_unit.get() * u64::from(moved)
             + controller.gc_page.get() * u64::from(passed);
         let slot = &mut self.collector.slots[index];
-        // Units already moved are no longer valid, so the next step may begin at the same 64 again.
+        // Moved units are no longer valid, so the next step may begin at the same 64 units.
         slot.cursor = cursor.min(end);
         self.table.prefetch_held(slot.cursor, end, self.collector.step_units);
         slot.busy_ns = done_ns;
@@ -155,7 +157,7 @@ impl SimulatedSsd {
         (moved, credit)
     }
 
-    /// Cleans in the background between two instants, as far as garbage in full blocks allows.
+    /// Cleans in the background between two instants, as long as full blocks contain garbage.
     #[inline]
     pub(super) fn clean_while_idle(&mut self, from_ns: u64, until_ns: u64) {
         if self.slc.is_some() {
@@ -174,7 +176,7 @@ impl SimulatedSsd {
         if self.free_blocks() >= wanted {
             return;
         }
-        // Without garbage there is nothing to gain, however long the drive is idle.
+        // Without garbage, cleaning reclaims nothing.
         let garbage: u64 = self
             .blocks
             .full()

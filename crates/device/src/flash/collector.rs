@@ -1,10 +1,11 @@
-//! Garbage collection: how much is cleaned, when, and what it costs.
+//! The pace of garbage collection.
 //!
-//! Host writes run up a debt of units to reclaim; the pace of the debt depends on how many blocks are erased.
-//! Debt is paid in small steps by a bounded number of slots, each emptying one victim, so that host writes and
-//! cleaning interleave. Which block is cleaned is [`super::victim`]'s choice.
+//! Each unit that the host writes adds to a debt of units to reclaim; the fewer blocks are erased, the more it adds. A
+//! bounded number of slots pays the debt in small steps, so that host writes and cleaning interleave. Each slot empties
+//! one victim, which [`super::victim`] selects.
 //!
-//! Leaves out: static wear levelling, refresh of old data, and cleaning of map pages.
+//! # Not modelled
+//! Static wear levelling, refresh of old data, and cleaning of map pages.
 
 use super::Geometry;
 use super::spec::Gc;
@@ -13,24 +14,24 @@ use serde::{Deserialize, Serialize};
 /// Fixed point: units × 2^16.
 pub(super) const ONE: i64 = 1 << 16;
 
-/// At most this many units are reclaimed per host unit in steady mode.
+/// The most units reclaimed per host unit in steady mode.
 const MAX_STEADY_PACE: i64 = 4 * ONE;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Mode {
-    /// A late starter that has not begun.
+    /// A drive with a late start that has not begun to clean.
     Waiting,
-    /// A late starter that refills its pool.
+    /// A drive with a late start that refills its pool of erased blocks.
     CatchingUp,
-    /// The pool is kept at its set point.
+    /// The drive keeps the pool at its set point.
     Steady,
 }
 
-/// One victim being emptied.
+/// A slot, which empties one victim at a time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Slot {
     pub(super) victim: Option<u32>,
-    /// The next physical unit to look at, and the end of the victim.
+    /// The next physical unit to examine; the victim ends at `end`.
     pub(super) cursor: u32,
     pub(super) end: u32,
     pub(super) moved: u32,
@@ -40,7 +41,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// Takes a victim with `valid` of `block_units` units to move.
+    /// Begins a victim with `valid` of `block_units` units to move.
     pub(super) fn begin(&mut self, victim: u32, valid: u32, block_units: u32) {
         self.victim = Some(victim);
         self.cursor = victim * block_units;
@@ -51,7 +52,7 @@ impl Slot {
             if valid == 0 { 0 } else { i64::from(block_units - valid) * ONE / i64::from(valid) };
     }
 
-    /// The units that `moves` moves reclaim: the victim's gain is credited as it is emptied, not at its end.
+    /// The units credited for `moves` moves. The gain of a victim is credited while it is emptied, not at its end.
     pub(super) fn credit(&mut self, moves: u32) -> i64 {
         let credit = self.credit_per_move * i64::from(moves);
         self.moved += moves;
@@ -59,7 +60,7 @@ impl Slot {
         credit
     }
 
-    /// The victim is empty; what its erasure reclaims beyond what was credited.
+    /// Ends an empty victim. Returns the units that its erasure reclaims in addition to those credited.
     pub(super) fn finish(&mut self, block_units: u32) -> i64 {
         self.victim = None;
         (i64::from(block_units) - i64::from(self.moved)) * ONE - self.credited
@@ -70,7 +71,7 @@ impl Slot {
 pub(super) struct Collector {
     pub(super) slots: Vec<Slot>,
     turn: usize,
-    /// Slots whose turn comes; those behind them fold the SLC cache.
+    /// The number of slots that clean in turn. The slots after them fold the SLC cache.
     in_turn: usize,
     debt: i64,
     pace: i64,
@@ -104,7 +105,7 @@ impl Collector {
         }
     }
 
-    /// The number of erased blocks changed.
+    /// Updates everything that depends on the number of erased blocks.
     pub(super) fn observe(&mut self, free: u32) {
         let free = i64::from(free);
         if self.late {
@@ -118,7 +119,7 @@ impl Collector {
         self.pace = match self.mode {
             Mode::Waiting => 0,
             Mode::CatchingUp => self.catch_up_pace,
-            // One at the set point, so that the pool stays there; nothing once it is full.
+            // One unit per host unit at the set point, which keeps the pool there; none when the pool is full.
             Mode::Steady => {
                 ((self.high - free).max(0) * ONE / (self.high - self.set_point)).min(MAX_STEADY_PACE)
             }
@@ -128,21 +129,21 @@ impl Collector {
         }
     }
 
-    /// The host wrote units; whether a step is due.
+    /// Adds units written by the host. Returns whether a step is due.
     #[inline]
     pub(super) fn charge(&mut self, units: u32) -> bool {
         self.debt += self.pace * i64::from(units);
         self.debt > 0
     }
 
-    /// A step reclaimed units; whether another is due.
+    /// Subtracts the units that a step reclaimed. Returns whether another step is due.
     #[inline]
     pub(super) fn pay(&mut self, credit: i64) -> bool {
         self.debt -= credit;
         self.debt > 0
     }
 
-    /// The slot whose turn it is.
+    /// The next slot in turn.
     pub(super) fn next_slot(&mut self) -> usize {
         let slot = self.turn;
         self.turn = if slot + 1 == self.in_turn { 0 } else { slot + 1 };
@@ -154,12 +155,12 @@ impl Collector {
         &self.slots[..self.in_turn]
     }
 
-    /// Cleaning that goes on ends at a power cut.
+    /// Ends the operations in progress at a power cut.
     pub(super) fn interrupt(&mut self, now_ns: u64) {
         self.slots.iter_mut().for_each(|slot| slot.busy_ns = slot.busy_ns.min(now_ns));
     }
 
-    /// Forgets victims and debt, as an erased drive does.
+    /// Clears victims and debt, for a secure erase.
     pub(super) fn clear(&mut self) {
         self.slots.iter_mut().for_each(|slot| slot.victim = None);
         self.debt = 0;

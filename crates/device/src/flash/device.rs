@@ -1,6 +1,6 @@
-//! The drive itself: how the parts answer a request together.
+//! The drive: combines its parts into a [`BlockDevice`].
 //!
-//! Leaves out the parts' own rules, which stand in their files.
+//! The rules of each part are in the file of that part.
 
 use super::Geometry;
 use super::blocks::Blocks;
@@ -24,7 +24,7 @@ use std::io::{Read, Write};
 /// The logical block of every simulated drive.
 const SECTOR: u64 = 512;
 
-/// No block has this number.
+/// A number that no block has.
 pub(super) const NOT_A_BLOCK: u32 = u32::MAX;
 
 /// A flash drive in virtual time.
@@ -45,7 +45,7 @@ pub struct SimulatedSsd {
     pub(super) logs: Option<Logs>,
     pub(super) rng: Rng,
     pub(super) link_busy_ns: u64,
-    /// Bytes of the last request and their time on the link: requests tend to have one length.
+    /// Length of the last request in bytes, and its time on the link. Successive requests often have the same length.
     link_last: (u64, u64),
     pub(super) controller_busy_ns: u64,
     pub(super) last_activity_ns: u64,
@@ -54,7 +54,7 @@ pub struct SimulatedSsd {
     pub(super) counts: Counts,
 }
 
-/// What the drive counts, in map units where it can.
+/// The drive's counters, in map units if possible.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Counts {
     pub(super) host_read_bytes: u64,
@@ -67,7 +67,7 @@ pub(super) struct Counts {
     pub(super) gc_stall_ns: u64,
     pub(super) trimmed_units: u64,
     pub(super) lost_units: u64,
-    /// Nanoseconds of the host's processors for requests and their units; moved ones are counted elsewhere.
+    /// Processor time of the host for requests and their units, in nanoseconds. Moved units are counted separately.
     pub(super) host_cpu_ns: u64,
 }
 
@@ -127,14 +127,14 @@ impl SimulatedSsd {
         &self.geometry
     }
 
-    /// The number of erased blocks changed.
+    /// Updates everything that depends on the number of erased blocks.
     #[inline]
     pub(super) fn observe_pool(&mut self) {
         let free = self.free_blocks();
         self.collector.observe(free);
     }
 
-    /// Counts what a request takes of the host's processors.
+    /// Counts the host's processor time for a request.
     fn count_host_cpu(&mut self, request: &Request) {
         let Some(ftl) = &self.spec.host_ftl else { return };
         let (first, end) =
@@ -143,13 +143,13 @@ impl SimulatedSsd {
             ftl.cpu_per_request.get() + ftl.cpu_per_unit.get() * u64::from(end - first);
     }
 
-    /// What moving units has taken of the host's processors.
+    /// The host's processor time for moved units.
     fn moving_host_cpu_ns(&self) -> u64 {
         let moved = self.counts.moved_units + self.slc.as_ref().map_or(0, |slc| slc.folded_units);
         self.spec.host_ftl.as_ref().map_or(0, |ftl| ftl.cpu_per_moved_unit.get() * moved)
     }
 
-    /// The logical units that a range touches: first, and one past the last.
+    /// The logical units that a range overlaps: the first, and one past the last.
     #[inline]
     pub(super) fn units(&self, offset: u64, length: u64) -> (u32, u32) {
         let geometry = &self.geometry;
@@ -172,7 +172,7 @@ impl BlockDevice for SimulatedSsd {
     }
 
     fn raw_capacity(&self) -> Option<Bytes> {
-        // Log units leave nothing to collect: merges cost the same from the first write on.
+        // With log units there is no garbage collection, so the cost of writes does not change when the raw capacity is used up.
         self.logs.is_none().then(|| self.geometry.raw())
     }
 
@@ -202,7 +202,7 @@ impl BlockDevice for SimulatedSsd {
         for request in upcoming {
             self.table.prefetch(self.geometry.unit_of(request.offset));
         }
-        // Loads, and no prefetches: the processor drops some of so many, and these would then be waited for one by one.
+        // Loads instead of prefetches: the processor drops some of many prefetches, and each dropped one later stalls.
         let mut sum = 0;
         for request in upcoming {
             let physical = self.table.physical_or_unmapped(self.geometry.unit_of(request.offset));
@@ -215,7 +215,7 @@ impl BlockDevice for SimulatedSsd {
     }
 
     fn idle_until(&mut self, until: VirtualTime) {
-        // Idle time counts from the last request, however many calls it is told in.
+        // Idle time counts from the last request, even if several calls divide it.
         self.clean_while_idle(self.last_activity_ns, until.as_nanos());
     }
 
@@ -225,7 +225,7 @@ impl BlockDevice for SimulatedSsd {
 
     fn power_cut(&mut self, now: VirtualTime) {
         let now_ns = now.as_nanos();
-        // Nothing goes on without power, and the map is read anew after it.
+        // Operations end with the power, and the map is read again afterwards.
         self.nand.interrupt(now_ns);
         self.blocks.interrupt(now_ns);
         self.collector.interrupt(now_ns);
@@ -318,7 +318,7 @@ impl BlockDevice for SimulatedSsd {
             (self.map_die, self.map_pages_unwritten),
             self.counts,
         ))?;
-        // The reverse map follows from the map.
+        // The reverse map is derived from the map, so it is not saved.
         sink.words(self.table.physical_of())
     }
 

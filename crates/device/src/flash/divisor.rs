@@ -1,6 +1,6 @@
-//! Division by a number that stays the same ([`Divisor`]), which a drive does several times a request.
+//! Division of 32-bit numbers by a constant ([`Divisor`]), which a drive does several times per request.
 //!
-//! A multiplication takes a fifth of the time of a division. Leaves out numbers beyond 32 bits.
+//! It uses a multiplication, which takes a fifth of the time of a division.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub(super) struct Divisor {
 }
 
 impl Divisor {
-    /// A division by `by`, which is not 0.
+    /// A divisor `by`, which must not be 0.
     pub(super) fn new(by: u32) -> Self {
         assert!(by > 0, "nothing divides by zero");
         Divisor { by, reciprocal: (u64::MAX / u64::from(by)).wrapping_add(1) }
@@ -30,12 +30,12 @@ impl Divisor {
         ((u128::from(self.reciprocal) * u128::from(number)) >> 64) as u32
     }
 
-    /// The number that it divides by.
+    /// The divisor.
     pub(super) fn by(self) -> u32 {
         self.by
     }
 
-    /// The smallest multiple above a number.
+    /// The smallest multiple of the divisor that is greater than a number.
     #[inline]
     pub(super) fn multiple_above(self, number: u32) -> u32 {
         (self.divide(number) + 1) * self.by

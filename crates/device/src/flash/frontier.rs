@@ -1,7 +1,7 @@
-//! A write frontier: the open blocks that one kind of data goes to, a page on each in turn.
+//! A write frontier: the open blocks for one kind of data. Pages go to its blocks in turn.
 //!
-//! The drive has one for host data and one for what garbage collection moves, so that data of different age does not
-//! mix; a log unit has one of its own. Leaves out time.
+//! The drive has a frontier for host data and one for data moved by garbage collection, so that data of different ages
+//! is not mixed. Each log unit has its own. Frontiers have no notion of time.
 
 use super::blocks::Blocks;
 use serde::{Deserialize, Serialize};
@@ -20,27 +20,27 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Frontier {
     lanes: Vec<Lane>,
     turn: usize,
-    /// Where the first lane lies, if that die has an erased block.
+    /// The die of the first lane, if that die has an erased block.
     first_die: u32,
     dies: u32,
     page_units: u32,
-    /// From one block to the next, and how much of a block is written.
+    /// The distance between two blocks, and the part of each block that is written.
     block_units: u32,
     written_units: u32,
-    /// Units of the current page that are taken.
+    /// Units in the current page.
     in_page: u32,
-    /// Open blocks on each die: lanes on one die share its program time, and the others wait for them.
+    /// Open blocks on each die. Lanes on the same die share its program time and delay the other lanes.
     open_on: Vec<u32>,
 }
 
-/// Where a unit went.
+/// The position of a unit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Placed {
     pub(super) physical: u32,
     pub(super) block: u32,
-    /// The instant the block can be programmed, where the page is now full.
+    /// The instant at which the block can be programmed, if the page is now full.
     pub(super) page_full: Option<u64>,
-    /// Whether the block is full, too.
+    /// True if the block is full, too.
     pub(super) block_full: bool,
 }
 
@@ -61,24 +61,24 @@ impl Frontier {
         }
     }
 
-    /// The same with its first lane on `die`.
+    /// Places the first lane on `die`.
     pub(super) fn starting_on(self, die: u32) -> Self {
         Frontier { first_die: die, ..self }
     }
 
-    /// Whether the next unit needs a new block first.
+    /// Returns whether the next unit needs a new block.
     #[inline]
     pub(super) fn needs_block(&self) -> bool {
         self.lanes[self.turn].block == NONE
     }
 
-    /// Whether a page is begun and not full.
+    /// Returns whether the current page is partly filled.
     #[inline]
     pub(super) fn in_page(&self) -> bool {
         self.in_page > 0
     }
 
-    /// Opens an erased block for the next unit and names it; `None` where none is left.
+    /// Opens an erased block for the next unit. `None` if no block is erased.
     pub(super) fn open(&mut self, blocks: &mut Blocks) -> Option<u32> {
         let lane_die = self.turn as u32 * self.dies / self.lanes.len() as u32;
         let die = (self.first_die + lane_die) % self.dies;
@@ -88,19 +88,19 @@ impl Frontier {
         Some(block)
     }
 
-    /// The place of the next unit.
+    /// Places the next unit.
     #[inline]
     pub(super) fn place(&mut self) -> Placed {
         self.place_run(1)
     }
 
-    /// Units that the current page still takes.
+    /// The number of units that still fit into the current page.
     #[inline]
     pub(super) fn room_in_page(&self) -> u32 {
         self.page_units - self.in_page
     }
 
-    /// The place of the next `units`, at least one and no more than the page takes: one after the other from
+    /// Places the next `units`, at least one and at most as many as fit into the page. They are consecutive from
     /// [`Placed::physical`] on.
     #[inline]
     pub(super) fn place_run(&mut self, units: u32) -> Placed {
@@ -129,7 +129,7 @@ impl Frontier {
         self.lanes.iter().map(|lane| lane.block).filter(|&block| block != NONE)
     }
 
-    /// Forgets all open blocks.
+    /// Drops all open blocks.
     pub(super) fn clear(&mut self) {
         self.lanes.iter_mut().for_each(|lane| *lane = Lane { block: NONE, written: 0, ready_at_ns: 0 });
         self.open_on.fill(0);

@@ -1,6 +1,4 @@
-//! The numbers a running drive needs, derived once from its description.
-//!
-//! Everything here is in map units, blocks and nanoseconds. Leaves out policy.
+//! The numbers that a running drive needs, derived once from its description, in map units, blocks and nanoseconds.
 
 use super::divisor::Divisor;
 use super::spec::FlashSpec;
@@ -11,7 +9,7 @@ use lowtide_core::Bytes;
 pub struct Geometry {
     /// Bytes of a map unit.
     pub unit_bytes: u64,
-    /// The logarithm of it, where it is a power of two.
+    /// The base-2 logarithm of `unit_bytes`, if it is a power of two.
     unit_bits: Option<u32>,
     /// Map units the host may address.
     pub logical_units: u32,
@@ -28,15 +26,15 @@ pub struct Geometry {
     pub dies: u32,
     /// Channels.
     pub channels: u32,
-    /// Open blocks that host data goes to, page by page in turn; without log units, which have rows instead.
+    /// Open blocks for host data, which get a page each in turn. Log units have rows instead.
     pub host_lanes: u32,
-    /// Open blocks that garbage collection writes to.
+    /// Open blocks for data moved by garbage collection.
     pub gc_lanes: u32,
     /// Map units in a log unit; none without log units.
     pub log_units: u32,
-    /// Open blocks that each open log unit has for itself, a page on each in turn: its row.
+    /// The row of an open log unit: its own open blocks, which get a page each in turn.
     pub row_lanes: u32,
-    /// Log units that may take their blocks twice: each open one, and in a merge one more.
+    /// Log units that may occupy twice their blocks: each open one, and one more in a merge.
     pub doubled_units: u32,
     /// Blocks cleaned at the same time.
     pub gc_slots: u32,
@@ -62,7 +60,7 @@ pub struct Geometry {
     pub slc_lanes: u32,
     /// Blocks of the SLC cache folded at the same time.
     pub fold_slots: u32,
-    /// Map units in a block of the SLC cache, and in a page of it.
+    /// Map units in a block of the SLC cache.
     pub slc_block_units: u32,
     /// Map units in a page of the SLC cache.
     pub slc_page_units: u32,
@@ -71,7 +69,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// The numbers of a description.
+    /// Derives the numbers of a description.
     pub fn new(spec: &FlashSpec) -> Self {
         let (nand, gc) = (&spec.nand, &spec.gc);
         let unit_bytes = spec.map.unit.get();
@@ -81,7 +79,7 @@ impl Geometry {
         let gc_lanes = gc.concurrency.min(host_lanes);
         let logs = spec.log_units.as_ref();
         let log_blocks = logs.map_or(0, |logs| (logs.unit.get() / spec.block_bytes().get()) as u32);
-        // A unit fills its last row, too.
+        // A unit fills whole rows.
         let divides = |lanes: &u32| log_blocks.is_multiple_of(*lanes);
         let row_lanes = if log_blocks == 0 { 0 } else { (1..=host_lanes).rev().find(divides).unwrap_or(1) };
         let slc = spec.slc_cache.as_ref();
@@ -147,7 +145,7 @@ impl Geometry {
         }
     }
 
-    /// Whether a number of bytes is one of whole map units.
+    /// Returns whether a number of bytes is a multiple of the map unit.
     #[inline]
     pub fn is_whole(&self, bytes: u64) -> bool {
         self.unit_of(bytes) * self.unit_bytes == bytes
@@ -165,7 +163,7 @@ impl Geometry {
         self.written_blocks() + u64::from(self.gc_lanes) + u64::from(self.gc_slots) + cache
     }
 
-    /// Blocks being filled by the host: its frontier, or what open log units take beside their old blocks.
+    /// Blocks being filled by the host: its frontier, or the rows of open log units.
     fn written_blocks(&self) -> u64 {
         match self.doubled_units {
             0 => u64::from(self.host_lanes),
@@ -178,12 +176,12 @@ impl Geometry {
         (self.log_units / self.block_units.max(1)).max(1)
     }
 
-    /// Erased blocks that the collector must be able to gather: the set point, or where catching up ends.
+    /// Erased blocks that the collector must be able to reclaim: the set point, or the level at which catching up ends.
     pub fn pool_blocks(&self) -> u32 {
         if self.start_blocks <= self.set_point_blocks { self.high_blocks } else { self.set_point_blocks }
     }
 
-    /// Blocks that hold data and garbage in the long run: full ones, neither open nor kept erased.
+    /// Blocks that are full in the long run, with data or garbage: neither open nor kept erased.
     pub fn circulating_blocks(&self) -> i64 {
         i64::from(self.blocks)
             - i64::from(self.set_point_blocks)
@@ -191,17 +189,17 @@ impl Geometry {
             - self.open_blocks() as i64
     }
 
-    /// Blocks' worth of live data that lies in open blocks, of `data` blocks in all: a block being filled is half
-    /// full of it on average, one being cleaned has half of its share left.
+    /// The live data in open blocks, in blocks, for `data` blocks of live data in total. On average a block being filled is
+    /// half full, and a block being cleaned has half of its live units left.
     pub fn live_open_blocks(&self, data: f64) -> f64 {
         let share = data / self.circulating_blocks().max(1) as f64;
         let filled = self.written_blocks() as f64 + f64::from(self.gc_lanes);
         0.5 * (filled + f64::from(self.gc_slots) * share)
     }
 
-    /// Blocks beyond what the capacity, the open blocks and the pool need; negative where the drive cannot work.
+    /// Blocks in excess of capacity, open blocks and pool. If negative, the drive cannot work.
     pub fn spare_blocks(&self) -> i64 {
-        // A log unit has its blocks to itself, also the last one, of which there may be only a part.
+        // Log units do not share blocks, so the last unit occupies whole blocks even if it is incomplete.
         let unit_blocks = self.unit_blocks();
         let data = self.logical_units.div_ceil((unit_blocks * self.block_units).max(1)) * unit_blocks;
         i64::from(self.blocks)

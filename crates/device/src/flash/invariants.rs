@@ -1,7 +1,7 @@
-//! What must hold of a drive between any two requests; checked by tests, never while simulating.
+//! Invariants of a drive between two requests, checked by tests only.
 //!
-//! Every block is in exactly one place, every mapped unit has exactly one valid home, and every count is the
-//! number of valid units it stands for. Leaves out times.
+//! Every block is in exactly one state, every mapped unit has exactly one valid physical unit, and every count equals
+//! the number of valid units. Times are not checked.
 
 use super::SimulatedSsd;
 use super::table::UNMAPPED;
@@ -11,7 +11,7 @@ impl SimulatedSsd {
     /// Checks the tables against each other.
     ///
     /// # Panics
-    /// Where they disagree: a bug of the model.
+    /// If they disagree, which is a bug of the model.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.check_map();
@@ -22,13 +22,13 @@ impl SimulatedSsd {
         }
     }
 
-    /// Whether the unit that holds a byte is mapped.
+    /// Returns whether the unit of a byte is mapped.
     #[doc(hidden)]
     pub fn is_mapped(&self, offset: Bytes) -> bool {
         self.table.physical((offset.get() / self.geometry.unit_bytes) as u32) != UNMAPPED
     }
 
-    /// The map is one to one, valid bits are what is mapped, and counts are valid bits.
+    /// The map is one to one; valid bits are set for mapped units only; counts equal the number of valid bits.
     fn check_map(&self) {
         let units = self.geometry.block_units;
         let mut counts = vec![0; self.geometry.blocks as usize];
@@ -59,7 +59,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Log units leave nothing to the collector: what is full holds something, and always enough is erased.
+    /// With log units, every full block has valid units, and enough blocks are always erased.
     fn check_nothing_to_clean(&self) {
         for &block in self.blocks.full() {
             assert_ne!(self.blocks.count(block), 0, "full block {block} holds something");
@@ -68,7 +68,7 @@ impl SimulatedSsd {
         assert!(self.collector.slots.iter().all(|slot| slot.victim.is_none()), "nothing is cleaned");
     }
 
-    /// Each block is erased, open, being cleaned or full, and in one of these only.
+    /// Each block is in exactly one state: erased, open, being cleaned or full.
     fn check_places(&self) {
         let mut places = vec![0u32; self.geometry.blocks as usize];
         let mut put = |block: u32| places[block as usize] += 1;

@@ -1,16 +1,19 @@
 //! Log units: addresses mapped in large units, of which a few are open for writing (after BAST, Kim et al. 2002).
 //!
-//! Writes to an open unit are appended to its log, in whatever order they come. When another unit needs the log, the
-//! least recently written one is closed: if all of it was written in order, the log takes the unit's place (switch);
-//! if only its beginning was, the rest is copied behind (partial merge); otherwise all of it is copied (full merge).
-//! Firmware of that time serves one command at a time, so the controller waits for a merge. A page that stays on its
-//! die is copied within it (copy-back).
+//! Writes to an open unit are appended to its log in any order. When another unit needs a log, the least recently written
+//! one is closed. If the whole unit was written in order, its log replaces it (switch). If only the beginning was written
+//! in order, the other units are copied after it (partial merge). Otherwise the whole unit is copied (full merge). The
+//! firmware of that time served one command at a time, so the controller waits for a merge. A page that stays on its die
+//! is copied within the die (copy-back).
 //!
-//! Each log has a row of blocks to itself, and so has what is merged, on the dies on which the unit always lies. A unit is
-//! a whole number of rows, so a row holds one unit only, and a block in which nothing is valid any more is erased at
-//! once. There is nothing to collect then: what holds data are the rows of units, and of the open ones twice, for which the
-//! description leaves room. Pages hold one map unit, so no page is ever begun and not full. Leaves out the search of logs
-//! after a power cut, and that a unit with holes keeps its pages at their places.
+//! Each log has its own row of blocks, and so has the target of a merge, always on the dies of the unit. A unit is a
+//! whole number of rows, so rows are not shared, and a block without valid pages is erased at once. Garbage collection is
+//! therefore not needed. Data occupies the rows of all units, and those of open units twice; the description leaves room
+//! for them. A page holds one map unit, so pages are never partly filled.
+//!
+//! # Not modelled
+//! The search for logs after a power cut. A unit with holes is compacted by a merge, while real firmware keeps the
+//! positions of its pages.
 
 use super::frontier::{Frontier, Placed};
 use super::spec::LogUnits;
@@ -24,9 +27,9 @@ struct Log {
     unit: u32,
     /// Map units appended.
     appended: u32,
-    /// Whether they are the unit's first ones, in order.
+    /// True if these are the first map units of the log unit, in order.
     in_order: bool,
-    /// Where they are, and where the next one goes.
+    /// Their row, to which the next one is appended.
     row: Frontier,
 }
 
@@ -42,8 +45,8 @@ impl Logs {
         Logs { open: spec.open as usize, logs: Vec::with_capacity(spec.open as usize) }
     }
 
-    /// Takes out the log that is in the way of `count` more map units of `unit`: its own, where they do not fit, or the
-    /// least recently written one.
+    /// Closes the log that has to make room for `count` more map units of `unit`: the unit's own log if they do not fit,
+    /// or else the least recently written one.
     fn close(&mut self, unit: u32, count: u32, log_units: u32) -> Option<Log> {
         match self.logs.iter().position(|log| log.unit == unit) {
             Some(at) => (self.logs[at].appended + count > log_units).then(|| self.logs.remove(at)),
@@ -51,7 +54,7 @@ impl Logs {
         }
     }
 
-    /// Notes that `count` map units of `unit` are written at `offset` in it; a unit that has no log yet gets `row`.
+    /// Records that `count` map units of `unit` are written at `offset` in it. A unit without a log gets `row`.
     fn append(&mut self, unit: u32, offset: u32, count: u32, row: impl FnOnce() -> Frontier) {
         let found = self.logs.iter().position(|log| log.unit == unit);
         let mut log = found.map(|at| self.logs.remove(at)).unwrap_or_else(|| Log {
@@ -76,7 +79,8 @@ impl Logs {
 }
 
 impl SimulatedSsd {
-    /// Writes logical units to their logs, as [`SimulatedSsd::place_units`] does; with it, how long the controller merged.
+    /// Writes logical units to their logs, like [`SimulatedSsd::place_units`]. Also returns the time of the controller for
+    /// merges.
     pub(super) fn write_to_logs(&mut self, now_ns: u64, first: u32, end: u32) -> ((u64, u64), u64) {
         let log_units = self.geometry.log_units;
         let (mut at_ns, mut durable_ns, mut merges_ns) = (now_ns, now_ns, 0);
@@ -95,8 +99,8 @@ impl SimulatedSsd {
         ((at_ns, durable_ns), merges_ns)
     }
 
-    /// Opens the log of `unit` for `count` map units at `offset` in it, and merges the one that makes way; the time
-    /// that takes of the controller.
+    /// Opens the log of `unit` for `count` map units at `offset` in it, and merges the log that is closed for it. Returns the
+    /// time of the controller.
     fn open_log(&mut self, unit: u32, offset: u32, count: u32) -> u64 {
         let log_units = self.geometry.log_units;
         let Some(logs) = &mut self.logs else { return 0 };
@@ -111,7 +115,7 @@ impl SimulatedSsd {
         merged_ns - begun_ns
     }
 
-    /// A place in the log that was opened last.
+    /// Places a unit in the log that was opened last.
     fn place_in_log(&mut self) -> Placed {
         let logs = self.logs.as_mut().expect("a drive without logs has no log to write to");
         let mut log = logs.logs.pop().expect("a log was opened");
@@ -131,7 +135,7 @@ impl SimulatedSsd {
         row.place()
     }
 
-    /// Makes a closed log's unit whole; the instant that is done.
+    /// Merges the unit of a closed log. Returns the instant at which it is complete.
     fn merge(&mut self, now_ns: u64, log: Log) -> u64 {
         let Log { unit, appended, in_order, mut row } = log;
         let first = unit * self.geometry.log_units;
@@ -143,13 +147,13 @@ impl SimulatedSsd {
         }
         let mut whole = new_row(&self.geometry, unit);
         let done_ns = self.copy(now_ns, first, end, &mut whole);
-        // The log's own row holds nothing valid any more.
+        // The log's row has no valid units any more.
         self.leave(&row);
         self.leave(&whole);
         done_ns
     }
 
-    /// Reads logical units and writes them behind what a row holds, in order; the instant that is done.
+    /// Reads logical units and appends them to a row, in order. Returns the instant at which they are written.
     fn copy(&mut self, now_ns: u64, first: u32, end: u32, row: &mut Frontier) -> u64 {
         let mut done_ns = now_ns;
         for logical in first..end {
@@ -178,12 +182,12 @@ impl SimulatedSsd {
         done_ns
     }
 
-    /// Gives up what is not written of a row's open blocks, until they are erased.
+    /// Leaves the unwritten pages of a row's open blocks unused until the blocks are erased.
     fn leave(&mut self, row: &Frontier) {
         row.open_blocks().for_each(|block| self.fill_block(block));
     }
 
-    /// Erases a full block in which nothing is valid any more.
+    /// Erases a full block without valid units.
     pub(super) fn erase_dead(&mut self, block: u32) {
         self.blocks.take_full(block);
         let ready_ns = self.nand.erase(self.blocks.die_of(block), self.controller_busy_ns);
@@ -192,7 +196,7 @@ impl SimulatedSsd {
     }
 }
 
-/// An unwritten row for a unit, on the dies on which the unit always lies.
+/// An unwritten row for a unit, always on the same dies.
 fn new_row(geometry: &Geometry, unit: u32) -> Frontier {
     let block = geometry.block_units;
     Frontier::new(geometry.row_lanes, geometry.dies, geometry.page_units, block, block)

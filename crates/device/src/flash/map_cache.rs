@@ -1,12 +1,14 @@
-//! The demand-paged mapping table: which pages of it are in memory (after DFTL, Gupta et al. 2009).
+//! The cache of a demand-paged mapping table (after DFTL, Gupta et al. 2009).
 //!
-//! Replacement is CLOCK. A miss costs a NAND read; evicting a page that was changed costs its write. Leaves
-//! out: where map pages lie in NAND (their space is taken as separate and cleaned for free), and the map
-//! updates of garbage collection for pages that are not in memory (taken as journalled and merged later).
+//! Replacement is CLOCK. A miss costs a NAND read; the eviction of a dirty page costs a write.
+//!
+//! # Not modelled
+//! The positions of map pages in NAND: their space is assumed to be separate and cleaned at no cost. Map updates of
+//! garbage collection for pages that are not in memory: they are assumed to be journalled and merged later.
 
 use serde::{Deserialize, Serialize};
 
-/// What a lookup cost.
+/// The cost of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lookup {
     pub(super) missed: bool,
@@ -28,7 +30,7 @@ pub(super) struct MapCache {
 }
 
 impl MapCache {
-    /// A cache of `cache_pages` of the `map_pages` pages of the table; `None` where all of it fits.
+    /// A cache of `cache_pages` of the `map_pages` pages of the table; `None` if the whole table fits.
     pub(super) fn new(map_pages: u64, cache_pages: u64, entries_per_page: u32) -> Option<Self> {
         (cache_pages < map_pages).then(|| MapCache {
             state: vec![ABSENT; map_pages as usize],
@@ -45,7 +47,7 @@ impl MapCache {
         logical / self.entries_per_page
     }
 
-    /// Brings a page into memory, if it is not there, and marks it changed where `dirty`.
+    /// Loads a page if it is not in memory, and marks it dirty if `dirty`.
     #[inline]
     pub(super) fn touch(&mut self, page: u32, dirty: bool) -> Lookup {
         let mark = REFERENCED | if dirty { DIRTY } else { 0 };
@@ -78,7 +80,7 @@ impl MapCache {
         self.hand = if self.hand + 1 == self.frames.len() { 0 } else { self.hand + 1 };
     }
 
-    /// Forgets everything, as an erased drive does.
+    /// Clears everything, for a secure erase.
     pub(super) fn clear(&mut self) {
         self.state.fill(ABSENT);
         self.frames.clear();

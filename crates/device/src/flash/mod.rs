@@ -6,10 +6,13 @@
 //!                └─► collector ─► victim ─► gc frontier ─────────────────┘
 //! ```
 //!
-//! Models: map unit with read-modify-write, separate frontiers for host and collector, five cleaning policies,
-//! bounded cleaning concurrency and its pacing, idle cleaning, demand-paged map, write buffer, TRIM, flush,
-//! secure erase, wear counts; where described, an SLC cache, log units, and what a translation layer on the host takes
-//! of it. Leaves out: data contents, bit errors, suspension, end of life.
+//! Modelled: map units with read-modify-write, separate write frontiers for the host and the collector, five policies of
+//! garbage collection with bounded concurrency and pacing, idle cleaning, a demand-paged map, a write buffer, TRIM,
+//! flush, secure erase and wear counts. Optional: an SLC cache, log units, and the processor time and memory of a
+//! translation layer on the host.
+//!
+//! # Not modelled
+//! Data contents, bit errors, suspended operations, end of life.
 
 mod blocks;
 mod buffer;

@@ -1,8 +1,11 @@
-//! Dies and channels: when an operation on NAND is done.
+//! Completion times of NAND operations on dies and channels.
 //!
-//! Each die and each channel is busy until an instant; an operation waits for both. A channel's time is taken
-//! when the operation is issued, even where the data moves later, so that one slow die does not hold up the
-//! others on its channel. Leaves out program and erase suspension for reads, and cache reads.
+//! Each die and each channel is busy until an instant, and an operation waits for both. The channel is charged when the
+//! operation is issued, even if the data is transferred later, so that a slow die does not delay the other dies on its
+//! channel.
+//!
+//! # Not modelled
+//! Suspension of programs and erases for reads, and cache reads.
 
 use super::Geometry;
 use serde::{Deserialize, Serialize};
@@ -32,14 +35,14 @@ impl NandArray {
         }
     }
 
-    /// Sends `units` to a die and programs a page there; the instant it is durable. Issued at `issued_ns`, begun
-    /// not before `earliest_ns`.
+    /// Sends `units` to a die and programs a page there. The operation is issued at `issued_ns` and begins at `earliest_ns`
+    /// or later. Returns the instant at which the page is durable.
     #[inline]
     pub(super) fn program(&mut self, die: u32, issued_ns: u64, earliest_ns: u64, units: u32) -> u64 {
         self.program_for(die, issued_ns, earliest_ns, units, self.program_ns)
     }
 
-    /// As [`NandArray::program`], where it takes `program_ns`.
+    /// Like [`NandArray::program`], with a program time of `program_ns`.
     #[inline]
     pub(super) fn program_for(
         &mut self,
@@ -58,14 +61,14 @@ impl NandArray {
         *busy
     }
 
-    /// Reads `pages` pages of a die and brings `units` units of them to the controller; the instant they are
-    /// there. Issued at `issued_ns`, begun not before `earliest_ns`.
+    /// Reads `pages` pages of a die and sends `units` of their units to the controller. The operation is issued at
+    /// `issued_ns` and begins at `earliest_ns` or later. Returns the instant at which the units arrive.
     #[inline]
     pub(super) fn read(&mut self, die: u32, issued_ns: u64, earliest_ns: u64, pages: u32, units: u32) -> u64 {
         self.read_for(die, issued_ns, earliest_ns, pages, units, self.read_ns)
     }
 
-    /// As [`NandArray::read`], where a page takes `read_ns`.
+    /// Like [`NandArray::read`], with a read time of `read_ns` per page.
     #[inline]
     pub(super) fn read_for(
         &mut self,
@@ -85,14 +88,14 @@ impl NandArray {
         (*channel).max(sensed + transfer)
     }
 
-    /// Copies a page within a die, without its channel; the instant it is durable.
+    /// Copies a page within a die, without its channel. Returns the instant at which it is durable.
     pub(super) fn copy_back(&mut self, die: u32, earliest_ns: u64) -> u64 {
         let busy = &mut self.die_busy_ns[die as usize];
         *busy = (*busy).max(earliest_ns) + self.read_ns + self.program_ns;
         *busy
     }
 
-    /// Erases a block of a die; the instant it can be programmed.
+    /// Erases a block of a die. Returns the instant at which it can be programmed.
     #[inline]
     pub(super) fn erase(&mut self, die: u32, earliest_ns: u64) -> u64 {
         let busy = &mut self.die_busy_ns[die as usize];
@@ -100,12 +103,12 @@ impl NandArray {
         *busy
     }
 
-    /// When the last operation ends.
+    /// The instant at which the last operation ends.
     pub(super) fn busy_ns(&self) -> u64 {
         self.die_busy_ns.iter().chain(&self.channel_busy_ns).copied().max().unwrap_or(0)
     }
 
-    /// Ends every operation that would end after `now_ns`, as a power cut does.
+    /// Ends every operation in progress at `now_ns`, for a power cut.
     pub(super) fn interrupt(&mut self, now_ns: u64) {
         self.die_busy_ns
             .iter_mut()

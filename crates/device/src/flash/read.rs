@@ -1,16 +1,17 @@
-//! The read path, and the map lookups that reads and writes share.
+//! The read path, and the map lookups of reads and writes.
 //!
-//! The units of a read move as a pipeline through controller, dies, channels and link: it takes the time of the
-//! slowest stage and one unit's of the others.
+//! The units of a read pass through controller, dies, channels and link as a pipeline. The read takes as long as its
+//! slowest stage, plus the time of one unit in each other stage.
 //!
-//! Leaves out reading from the write buffer, and the dies and channels that map pages come from: a miss takes the
-//! time of a read but holds up nothing else there.
+//! # Not modelled
+//! Reads from the write buffer. The load of map pages on dies and channels: a miss takes the time of a page read, but does
+//! not delay other operations.
 
 use super::SimulatedSsd;
 use super::table::UNMAPPED;
 
 impl SimulatedSsd {
-    /// Looks up the map pages of a range from `now_ns` on; the instant at which all are in memory.
+    /// Looks up the map pages of a range from `now_ns` on. Returns the instant at which all of them are in memory.
     #[inline]
     pub(super) fn look_up(&mut self, now_ns: u64, first: u32, end: u32, dirty: bool) -> u64 {
         let Some(cache) = &mut self.map_cache else { return now_ns };
@@ -29,7 +30,7 @@ impl SimulatedSsd {
         there_ns
     }
 
-    /// Programs the map pages that were evicted, a NAND page of them at a time.
+    /// Programs evicted map pages as soon as they fill a NAND page.
     pub(super) fn write_map_pages(&mut self, now_ns: u64) {
         let per_page = (self.spec.nand.page.get() / self.spec.map.page.get()).max(1) as u32;
         while self.map_pages_unwritten >= per_page {
@@ -39,7 +40,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Map units in the NAND pages of the block that holds a physical unit.
+    /// Map units per NAND page in the block of a physical unit.
     #[inline]
     fn page_units_at(&self, physical: u32) -> u32 {
         match &self.slc {
@@ -48,7 +49,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Reads `units` of the page that holds a physical unit; the instant they are there. Times as for a read of the NAND.
+    /// Reads `units` from the page of a physical unit. Times are those of [`NandArray::read`](super::nand::NandArray::read).
     #[inline]
     pub(super) fn read_page(
         &mut self,

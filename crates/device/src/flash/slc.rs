@@ -1,10 +1,13 @@
-//! The SLC cache: blocks written with one bit per cell first, and folded into dense blocks later.
+//! The SLC cache: blocks that are first written with one bit per cell, and later folded into dense blocks.
 //!
-//! A block in the cache holds, and a page of it takes, 1/bits of what the dense one does: one program still writes one
-//! word line of each plane. Blocks set aside for it are erased blocks that the rest of the drive does not count; the
-//! dynamic part takes from the other erased blocks, as long as they are more than cleaning keeps. The oldest block is
-//! folded first: its valid units are moved to the collector's frontier. Leaves out: wear (an erasure counts the same),
-//! folding within a die without its channel, and reads that keep a block in the cache.
+//! Blocks and pages in the cache have 1/bits of the dense capacity, because a program operation still writes one word line
+//! of each plane. The static part of the cache consists of blocks that the other parts of the drive do not count as erased.
+//! The dynamic part uses the other erased blocks, as long as there are more of them than cleaning keeps erased. The oldest
+//! block is folded first: its valid units move to the collector's frontier.
+//!
+//! # Not modelled
+//! Lower wear with one bit per cell (an erase counts the same), folding within a die without its channel, and reads that
+//! keep a block in the cache.
 
 use super::SimulatedSsd;
 use super::divisor::Divisor;
@@ -17,22 +20,22 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Slc {
     pub(super) frontier: Frontier,
-    /// Blocks written to their end, the oldest first.
+    /// Full blocks, oldest first.
     pub(super) full: VecDeque<u32>,
-    /// Which blocks are in the cache: open, full or being folded.
+    /// For each block, true if it is in the cache: open, full or being folded.
     holds: Vec<bool>,
-    /// How many are.
+    /// The number of blocks in the cache.
     in_use: u32,
     static_blocks: u32,
     dynamic: f64,
     when_full: WhenFull,
     fold_after_ns: Option<u64>,
-    /// Erased blocks that the dynamic part leaves alone.
+    /// Erased blocks that the dynamic part must not use.
     keep: u32,
     page_units: u32,
     read_ns: u64,
     program_ns: u64,
-    /// The first of its slots among the collector's, how many there are, and whose turn it is.
+    /// The first of its slots among those of the collector, their number, and the next one in turn.
     first_slot: usize,
     slots: usize,
     turn: usize,
@@ -66,7 +69,7 @@ impl Slc {
     pub(super) fn holds(&self, block: u32) -> bool {
         self.holds[block as usize]
     }
-    /// Erased blocks that only the cache may take.
+    /// Erased blocks that only the cache may use.
     pub(super) fn reserved(&self) -> u32 {
         self.static_blocks.saturating_sub(self.in_use)
     }
@@ -80,7 +83,7 @@ impl Slc {
         self.in_use.saturating_sub(self.static_blocks)
     }
 
-    /// Whether it may take one more of the erased blocks, of which the rest of the drive has `free`.
+    /// Returns whether the cache may use one more erased block; `free` is their number without those of the static part.
     fn may_grow(&self, free: u32) -> bool {
         if self.in_use < self.static_blocks {
             return true;
@@ -89,7 +92,7 @@ impl Slc {
         free > self.keep && f64::from(taken + 1) <= self.dynamic * f64::from(free + taken)
     }
 
-    /// A folded block was erased.
+    /// Removes a folded and erased block from the cache.
     fn release(&mut self, block: u32) {
         self.holds[block as usize] = false;
         self.in_use -= 1;
@@ -111,7 +114,7 @@ impl SimulatedSsd {
         self.slc.as_ref().map_or(free, |slc| free.saturating_sub(slc.reserved()))
     }
 
-    /// A place in the SLC cache for the next unit of the host; `None` where it goes to a dense block.
+    /// Places the next unit of the host in the SLC cache; `None` if it goes to a dense block.
     #[inline(never)]
     pub(super) fn place_in_cache(&mut self) -> Option<Placed> {
         let slc = self.slc.as_mut()?;
@@ -134,10 +137,10 @@ impl SimulatedSsd {
         Some(placed)
     }
 
-    /// Whether the cache may open a block, after folding where that is what a full cache does.
+    /// Makes room for an open block in the cache, by folding if the description says so. Returns whether there is room.
     fn make_room_in_cache(&mut self) -> bool {
         loop {
-            // The collector needs what is below its floor.
+            // The blocks below the collector's floor are reserved for the collector.
             if self.blocks.free_count() <= self.geometry.floor_blocks {
                 return false;
             }
@@ -146,7 +149,7 @@ impl SimulatedSsd {
             if slc.may_grow(free) {
                 return true;
             }
-            // A block without valid units costs nothing but its erasure.
+            // Folding a block without valid units only erases it.
             let empty = slc.full.front().is_some_and(|&block| self.blocks.count(block) == 0);
             let fold = slc.when_full == WhenFull::Fold || empty;
             if !fold || !self.fold_on(self.controller_busy_ns) {
@@ -155,7 +158,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Folds a little, where the rest of the drive can take it; whether there was something to fold.
+    /// Folds a few units if the dense blocks have room. Returns whether there was something to fold.
     fn fold_on(&mut self, now_ns: u64) -> bool {
         while self.free_blocks() <= self.geometry.floor_blocks
             && !self.cache_must_shrink()
@@ -164,12 +167,12 @@ impl SimulatedSsd {
         let folded = |drive: &Self| drive.slc.as_ref().map_or(0, |slc| slc.folded_units);
         let before = folded(self);
         let some = self.fold_step(now_ns).is_some();
-        // What was folded takes dense blocks as what the host writes there does; its next page pays for it.
+        // Folded units occupy dense blocks like units written there by the host, so the next page of the host pays for them.
         self.collector.charge((folded(self) - before) as u32);
         some
     }
 
-    /// Whether the cache holds blocks that the rest of the drive needs.
+    /// Returns whether the cache occupies blocks that other parts of the drive need.
     #[inline]
     pub(super) fn cache_must_shrink(&self) -> bool {
         self.slc.as_ref().is_some_and(|slc| slc.dynamic_blocks() > 0 && self.has_to_fold(slc))
@@ -180,13 +183,13 @@ impl SimulatedSsd {
         !slc.full.is_empty() || slots.iter().any(|slot| slot.victim.is_some())
     }
 
-    /// Moves a few units out of the oldest blocks of the cache; the units reclaimed as [`SimulatedSsd::move_some`]
-    /// gives them, `None` where there is nothing to fold.
+    /// Moves a few units out of the oldest blocks of the cache. Returns the units reclaimed, like
+    /// [`SimulatedSsd::move_some`], or `None` if there is nothing to fold.
     #[inline(never)]
     pub(super) fn fold_step(&mut self, now_ns: u64) -> Option<i64> {
         let slc = self.slc.as_mut()?;
         let slots = &mut self.collector.slots[slc.first_slot..slc.first_slot + slc.slots];
-        // The next slot in turn that has a block, or can have one.
+        // The next slot in turn that has a block, or can get one.
         let turns = (0..slc.slots).map(|n| (slc.turn + n) % slc.slots);
         let turn = turns.into_iter().find(|&n| slots[n].victim.is_some() || !slc.full.is_empty())?;
         slc.turn = (turn + 1) % slc.slots;
@@ -209,7 +212,7 @@ impl SimulatedSsd {
         Some(credit)
     }
 
-    /// Programs a page of the cache; the instant it is durable.
+    /// Programs a page of the cache. Returns the instant at which it is durable.
     #[inline(never)]
     pub(super) fn program_cache_page(
         &mut self,
@@ -226,7 +229,7 @@ impl SimulatedSsd {
         self.nand.program_for(die, now_ns, earliest_ns, slc.page_units, slc.program_ns)
     }
 
-    /// Empties the cache between two instants.
+    /// Folds the cache between two instants.
     #[inline(never)]
     pub(super) fn fold_while_idle(&mut self, from_ns: u64, until_ns: u64) {
         let Some(slc) = &self.slc else { return };

@@ -1,7 +1,7 @@
-//! The description of a simulated flash drive, as the table `[flash]` of a device file writes it ([`FlashSpec`]).
+//! The description of a simulated flash drive ([`FlashSpec`]), which is the table `[flash]` of a device file.
 //!
-//! Sizes, times and rates only; a file gives the source of each beside it. The derived numbers that a running
-//! drive needs (units per block, watermarks in blocks) are in [`Geometry`].
+//! It has sizes, times and rates. Device files give the source of each in a comment. Derived numbers, such as units per
+//! block and watermarks in blocks, are in [`Geometry`].
 
 mod cycles;
 mod extras;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub struct FlashSpec {
     /// Bytes the host may address.
     pub capacity: Bytes,
-    /// The NAND and how it is wired.
+    /// NAND, dies and channels.
     pub nand: Nand,
     /// The mapping table.
     pub map: Map,
@@ -31,10 +31,10 @@ pub struct FlashSpec {
     pub write_buffer: WriteBuffer,
     /// Garbage collection.
     pub gc: Gc,
-    /// A part written with one bit per cell first, and moved later.
+    /// An SLC cache.
     #[serde(default)]
     pub slc_cache: Option<SlcCache>,
-    /// Logical addresses mapped in large units, with a few open for writing.
+    /// Log units.
     #[serde(default)]
     pub log_units: Option<LogUnits>,
     /// A flash translation layer that runs on the host.
@@ -42,7 +42,7 @@ pub struct FlashSpec {
     pub host_ftl: Option<HostFtl>,
 }
 
-/// NAND and wiring.
+/// NAND, dies and channels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Nand {
@@ -52,34 +52,34 @@ pub struct Nand {
     pub channels: u32,
     /// Dies that work at the same time, over all channels.
     pub dies: u32,
-    /// What one program operation writes on one die, all planes together.
+    /// Bytes that one program operation writes on one die, over all planes.
     pub page: Bytes,
-    /// Program operations until a block is full.
+    /// Program operations per block.
     pub pages_per_block: u32,
-    /// From read command to data in the die's register.
+    /// Time from the read command to data in the die's register.
     pub read: Nanos,
     /// Mean program time of a page.
     pub program: Nanos,
     /// Erase time of a block.
     pub erase: Nanos,
-    /// Bytes a channel carries per second.
+    /// Bytes per second of a channel.
     pub channel_rate: Bytes,
-    /// Erase cycles a block is rated for; no model retires a block that has used them up.
+    /// Rated erase cycles of a block. No model retires blocks.
     #[serde(default)]
     pub pe_cycles: Option<Cycles>,
 }
 
-/// The mapping table from logical to physical.
+/// The mapping table from logical to physical units.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Map {
     /// Bytes that one entry maps; smaller writes are read, merged and written.
     pub unit: Bytes,
-    /// Memory that holds map pages on demand; the whole table when absent.
+    /// Memory for the pages of a demand-paged map; the whole table if absent.
     #[serde(default)]
     pub cache: Option<Bytes>,
-    /// Whether the controller waits for a map page that it has to read, as firmware of one thread does; otherwise it
-    /// serves other requests meanwhile.
+    /// True if the controller waits while it reads a map page, like single-threaded firmware. Otherwise it serves other
+    /// requests meanwhile.
     #[serde(default)]
     pub blocking: bool,
     /// Bytes of a page of the table, four per entry.
@@ -95,25 +95,25 @@ fn default_map_page() -> Bytes {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Controller {
-    /// Added to every request without occupying anything: interface and host software.
+    /// Latency of interface and host software, added to every request. It does not occupy the controller.
     pub latency: Nanos,
-    /// Time of the (one) controller per request.
+    /// Time of the controller per request. There is one controller.
     pub request: Nanos,
     /// Time of the controller per map unit read.
     pub read_unit: Nanos,
     /// Time of the controller per map unit written.
     pub write_unit: Nanos,
-    /// Time of the controller per write, on top of `request` and whatever its length: allocating, and writing down where
-    /// it went. Writes in many small requests are then slower than the same bytes in few.
+    /// Additional time of the controller per write of any length, for allocation and the journal of the map. It makes many
+    /// small writes slower than the same bytes in few writes.
     #[serde(default)]
     pub write_request: Nanos,
     /// Time of the controller per map unit that garbage collection moves.
     pub gc_unit: Nanos,
-    /// Time of the controller per NAND page of a victim that garbage collection passes over, valid or not: a
-    /// controller that reads whole victims to learn what is valid.
+    /// Time of the controller per NAND page of a victim, valid or not, for controllers that read whole victims to find the
+    /// valid units.
     #[serde(default)]
     pub gc_page: Nanos,
-    /// Bytes the host link carries per second.
+    /// Bytes per second of the host link.
     pub link_rate: Bytes,
 }
 
@@ -121,12 +121,12 @@ pub struct Controller {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct WriteBuffer {
-    /// Its size; at least two NAND pages.
+    /// Size; at least two NAND pages.
     pub size: Bytes,
-    /// Whether it survives a power cut: then a flush has nothing to wait for.
+    /// True if the buffer survives a power cut. A flush then completes at once.
     pub protected: bool,
-    /// Whether a flush, or forced unit access, makes writes durable where it does not survive; else both are answered
-    /// at once, and change nothing.
+    /// True if flushes and forced unit access make writes durable, for a buffer that does not survive a power cut. Otherwise
+    /// both complete at once without effect.
     #[serde(default = "honours_flush")]
     pub honours_flush: bool,
 }
@@ -139,13 +139,13 @@ fn honours_flush() -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Gc {
-    /// Which block to clean next.
+    /// The selection of the next block to clean.
     pub policy: Policy,
-    /// Blocks that are cleaned at the same time.
+    /// The number of blocks cleaned concurrently.
     pub concurrency: u32,
     /// The share of raw NAND that is kept erased in the long run.
     pub set_point: f64,
-    /// A late start: nothing is cleaned until little is left, then the pool is refilled at the host's cost.
+    /// A late start: cleaning begins when few erased blocks are left, and then slows the host until the pool is refilled.
     #[serde(default)]
     pub catch_up: Option<CatchUp>,
     /// Cleaning while the drive is idle.
@@ -153,7 +153,7 @@ pub struct Gc {
     pub idle: Option<Idle>,
 }
 
-/// Which block to clean next.
+/// The selection of the next block to clean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
@@ -163,17 +163,17 @@ pub enum Policy {
     DChoices(u32),
     /// The block that was filled first.
     Fifo,
-    /// Any block.
+    /// A random full block.
     Random,
     /// The block with the highest (1 − u)·age / 2u (Rosenblum and Ousterhout).
     CostBenefit,
 }
 
-/// A late start of garbage collection and how the drive catches up.
+/// A late start of garbage collection, and its pace while it catches up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CatchUp {
-    /// Cleaning starts when this share of raw NAND is left erased.
+    /// Cleaning starts when only this share of raw NAND is erased.
     pub start: f64,
     /// Catching up ends when this share is erased again.
     pub until: f64,
@@ -185,20 +185,20 @@ pub struct CatchUp {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Idle {
-    /// How long nothing must have happened.
+    /// The idle time before cleaning begins.
     pub after: Nanos,
-    /// Cleaning goes on until this share of raw NAND is erased.
+    /// Cleaning ends when this share of raw NAND is erased.
     pub until: f64,
 }
 
 impl FlashSpec {
-    /// What the drive keeps acknowledged writes in.
+    /// The cache of acknowledged writes.
     pub(crate) fn cache(&self) -> Cache {
         let WriteBuffer { size, protected, honours_flush } = self.write_buffer;
         if protected { Cache::Protected } else { Cache::Volatile { size, honours_flush } }
     }
 
-    /// Gives the write buffer another kind.
+    /// Changes the kind of the write buffer.
     pub(crate) fn set_cache(&mut self, kind: CacheKind) {
         self.write_buffer.protected = kind == CacheKind::Protected;
         self.write_buffer.honours_flush = kind != CacheKind::Lying;
@@ -209,7 +209,7 @@ impl FlashSpec {
         self.nand.page.get() / self.map.unit.get() * u64::from(self.nand.pages_per_block)
     }
 
-    /// Memory of the host that the driver takes for the map; nothing where the drive maps itself.
+    /// Memory of the host for the map; none if the drive has its own map.
     pub fn host_memory(&self) -> Bytes {
         let entries = self.capacity.get() / self.map.unit.get();
         self.host_ftl.as_ref().map_or(Bytes::ZERO, |ftl| ftl.bytes_per_entry * entries)
@@ -220,11 +220,11 @@ impl FlashSpec {
         self.nand.page * u64::from(self.nand.pages_per_block)
     }
 
-    /// The same drive, `factor` times smaller: capacity, NAND and map cache shrink, timings and dies do not.
+    /// The drive at `1 / factor` of its size. Capacity, NAND and map cache shrink; timings and dies stay the same.
     ///
-    /// Open blocks do not shrink either, and hold live data. So raw NAND is chosen such that the live share of
-    /// the full blocks, and with it write amplification, stays the same on a drive filled with data. A
-    /// description that does not validate is given back as it is.
+    /// The number of open blocks, which hold live data, stays the same, too. Raw NAND is therefore chosen so that the share of
+    /// live data in full blocks, and with it write amplification, does not change on a full drive. An invalid description is
+    /// returned unchanged.
     pub fn scaled(&self, factor: u64) -> FlashSpec {
         let mut spec = self.clone();
         if factor <= 1 || self.validate().is_err() {
@@ -240,10 +240,10 @@ impl FlashSpec {
         let data = self.capacity.get() as f64 / block.get() as f64;
         let held = full_size.live_open_blocks(data);
         let wanted = full_size.circulating_blocks() as f64 * (data / factor as f64 - held) / (data - held);
-        // A drive hardly larger than its open blocks has no share to keep.
+        // A drive that is hardly larger than its open blocks has no such share.
         let wanted = wanted.round().clamp(1.0, f64::from(full_size.blocks)) as i64;
         let mut blocks = wanted + full_size.open_blocks() as i64;
-        // What is held back depends on the number of blocks; a few steps settle it.
+        // The reserved blocks depend on the number of blocks, so the equation is solved by iteration.
         for _ in 0..8 {
             spec.nand.raw = block * blocks as u64;
             blocks = (blocks + wanted - Geometry::new(&spec).circulating_blocks()).max(1);

@@ -1,10 +1,10 @@
-//! The tables of a page-mapped FTL: logical to physical, physical to logical, and what is valid.
+//! The tables of a page-mapped FTL: logical to physical units, physical to logical units, and valid bits.
 //!
-//! Four bytes per map unit each way and one bit. Leaves out blocks, time and cost.
+//! A map unit takes four bytes in each direction, and one bit.
 
 use super::prefetch::prefetch;
 
-/// An entry that maps to nothing.
+/// The entry of an unmapped unit.
 pub(super) const UNMAPPED: u32 = u32::MAX;
 
 #[derive(Debug, Clone)]
@@ -23,19 +23,19 @@ impl Table {
         }
     }
 
-    /// Where a logical unit is, or [`UNMAPPED`].
+    /// The physical unit of a logical unit, or [`UNMAPPED`].
     #[inline]
     pub(super) fn physical(&self, logical: u32) -> u32 {
         self.physical_of[logical as usize]
     }
 
-    /// What a physical unit holds.
+    /// The logical unit in a physical unit.
     #[inline]
     pub(super) fn logical(&self, physical: u32) -> u32 {
         self.logical_of[physical as usize]
     }
 
-    /// Maps a logical unit to a new physical one; where it was before, or [`UNMAPPED`].
+    /// Maps a logical unit to a new physical unit. Returns the previous one, or [`UNMAPPED`].
     #[inline]
     pub(super) fn map(&mut self, logical: u32, physical: u32) -> u32 {
         let old = std::mem::replace(&mut self.physical_of[logical as usize], physical);
@@ -47,7 +47,7 @@ impl Table {
         old
     }
 
-    /// Unmaps a logical unit; where it was.
+    /// Unmaps a logical unit. Returns its physical unit.
     #[inline]
     pub(super) fn unmap(&mut self, logical: u32) -> u32 {
         let old = std::mem::replace(&mut self.physical_of[logical as usize], UNMAPPED);
@@ -62,26 +62,27 @@ impl Table {
         self.valid[(physical >> 6) as usize] &= !(1 << (physical & 63));
     }
 
-    /// The valid physical units of the aligned 64 that hold `physical`, from it on: bit 0 is the first of the 64.
+    /// The valid bits of the aligned group of 64 physical units that contains `physical`, without the units before it. Bit 0
+    /// is the first unit of the group.
     #[inline]
     pub(super) fn valid_from(&self, physical: u32) -> u64 {
         self.valid[(physical >> 6) as usize] & (u64::MAX << (physical & 63))
     }
 
-    /// Asks for the entry of a logical unit.
+    /// Prefetches the entry of a logical unit.
     #[inline]
     pub(super) fn prefetch(&self, logical: u64) {
         prefetch(&self.physical_of, logical as usize);
     }
 
-    /// Where a logical unit is, or [`UNMAPPED`], also where there is no such unit.
+    /// The physical unit of a logical unit; [`UNMAPPED`] if the unit is unmapped or does not exist.
     #[inline]
     pub(super) fn physical_or_unmapped(&self, logical: u64) -> u32 {
         self.physical_of.get(logical as usize).copied().unwrap_or(UNMAPPED)
     }
 
-    /// Takes up to `out.len()` of the valid units from `*cursor`, a multiple of 64, to `end`: they are no longer valid.
-    /// How many there were; `*cursor` is where to go on, so it stays at 64 units of which some may be left.
+    /// Invalidates up to `out.len()` valid units from `*cursor`, a multiple of 64, to `end`, and stores them in `out`. Returns
+    /// their number. `*cursor` becomes the start of the next call, and stays at a group of 64 units until all of it is taken.
     #[inline]
     pub(super) fn take_valid(&mut self, cursor: &mut u32, end: u32, out: &mut [u32]) -> usize {
         let mut taken = 0;
@@ -100,7 +101,7 @@ impl Table {
         taken
     }
 
-    /// Maps what the units `from`, which [`Table::take_valid`] took, hold to the units from `to` on, of one page.
+    /// Maps the contents of the units `from`, taken by [`Table::take_valid`], to the units from `to` on, within one page.
     #[inline]
     pub(super) fn map_moved(&mut self, from: &[u32], to: u32) {
         for (at, &from) in (to..).zip(from) {
@@ -111,7 +112,7 @@ impl Table {
         }
     }
 
-    /// Asks for the entries of what the next valid units hold, from `from`, a multiple of 64, to `to`: `most` of them.
+    /// Prefetches the map entries for the next `most` valid units between `from`, a multiple of 64, and `to`.
     #[inline]
     pub(super) fn prefetch_held(&self, from: u32, to: u32, most: u32) {
         let mut left = most;
@@ -129,24 +130,24 @@ impl Table {
         }
     }
 
-    /// Asks for the reverse entries of a block that is about to be written or cleaned.
+    /// Prefetches the reverse entries of a block that will be written or cleaned next.
     #[inline]
     pub(super) fn prefetch_block(&self, from: u32, units: u32) {
         let line = 16;
         (from..from + units).step_by(line).for_each(|at| prefetch(&self.logical_of, at as usize));
     }
 
-    /// Where each logical unit is: all that must be kept of the tables.
+    /// The physical unit of each logical unit. The other tables can be derived from it.
     pub(super) fn physical_of(&self) -> &[u32] {
         &self.physical_of
     }
 
-    /// The same to be written; [`Table::rebuild`] must follow.
+    /// Like [`Table::physical_of`], to be changed. [`Table::rebuild`] must be called afterwards.
     pub(super) fn physical_of_mut(&mut self) -> &mut [u32] {
         &mut self.physical_of
     }
 
-    /// Derives the rest from where each logical unit is; whether each home is there, and of one unit only.
+    /// Derives the other tables from the physical units. Returns whether all of those exist, each for one logical unit only.
     pub(super) fn rebuild(&mut self) -> bool {
         self.logical_of.fill(UNMAPPED);
         self.valid.fill(0);

@@ -1,8 +1,10 @@
-//! Victim selection: which full block to clean next.
+//! Victim selection: the next full block to clean.
 //!
-//! Greedy finds the block with the fewest valid units exactly. It keeps lists only of blocks below a
-//! threshold, raised when the lists run empty: under random writes most blocks are far above it, so most
-//! overwrites touch a count and nothing else. Leaves out static wear levelling.
+//! Greedy finds the block with the fewest valid units exactly. It lists only blocks below a threshold, which it raises when
+//! the lists are empty. Under random writes most blocks are far above the threshold, so most overwrites change a count only.
+//!
+//! # Not modelled
+//! Static wear levelling.
 
 use super::blocks::{Blocks, NOT_FULL};
 use super::spec::Policy;
@@ -29,7 +31,7 @@ impl Selector {
         }
     }
 
-    /// A block was filled.
+    /// Adds a block that has become full.
     pub(super) fn filled(&mut self, block: u32, count: u32) {
         match self {
             Selector::Greedy(lists) => lists.reached(block, count),
@@ -38,7 +40,7 @@ impl Selector {
         }
     }
 
-    /// A unit of a block became invalid; `count` as [`Blocks::remove`] gives it.
+    /// Updates a block of which a unit became invalid. `count` is the result of [`Blocks::remove`].
     #[inline]
     pub(super) fn lowered(&mut self, block: u32, count: u32) {
         if let Selector::Greedy(lists) = self {
@@ -46,7 +48,7 @@ impl Selector {
         }
     }
 
-    /// Takes the next block to clean out of the full ones; `None` where nothing is full.
+    /// Removes the next block to clean from the full blocks; `None` if no block is full.
     pub(super) fn take(&mut self, blocks: &mut Blocks, rng: &mut Rng) -> Option<u32> {
         let victim = match self {
             Selector::Greedy(lists) => lists.lowest(blocks)?,
@@ -90,7 +92,7 @@ impl Selector {
         }
     }
 
-    /// Forgets everything, as an erased drive does.
+    /// Clears everything, for a secure erase.
     pub(super) fn clear(&mut self) {
         match self {
             Selector::Greedy(lists) => lists.clear(),
@@ -100,17 +102,17 @@ impl Selector {
     }
 }
 
-/// The full blocks whose count is below `threshold`: a list for each count, in the order in which they reached it.
+/// The full blocks with counts below `threshold`: a list for each count, in the order in which blocks reached it.
 ///
-/// The victim is the block that reached the lowest count last. Entries are not taken out when their block goes on to a
-/// lower count or is cleaned: one whose block has another count is void. A block that comes back to a count has a newer
-/// entry above the void one, so that the newest entry of a block is the one that holds.
+/// The victim is the block that reached the lowest count last. An entry stays in its list when its block reaches a lower
+/// count or is cleaned. An entry is void if its block has another count. A block that reaches a count again gets a newer
+/// entry above the void one, so that the newest entry of a block is the valid one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct CountLists {
     threshold: u32,
     block_units: u32,
     lists: Vec<Vec<u32>>,
-    /// No list below this one has an entry that holds.
+    /// Lists below this one have no valid entries.
     lowest: u32,
 }
 
@@ -119,7 +121,7 @@ impl CountLists {
         CountLists { threshold: 0, block_units, lists: vec![Vec::new(); block_units as usize + 1], lowest: 0 }
     }
 
-    /// `block` now has `count`.
+    /// Adds an entry for `block`, which now has `count` valid units.
     #[inline]
     fn reached(&mut self, block: u32, count: u32) {
         if count < self.threshold {
@@ -161,7 +163,7 @@ impl CountLists {
         }
     }
 
-    /// Lists every full block up to a little above the lowest count; `None` where nothing is full.
+    /// Lists every full block up to a little above the lowest count; `None` if no block is full.
     fn raise(&mut self, blocks: &Blocks) -> Option<()> {
         let lowest = blocks.full().iter().map(|&block| blocks.count(block)).min()?;
         self.clear();
@@ -181,7 +183,7 @@ impl CountLists {
         self.lowest = 0;
     }
 
-    /// Every full block below the threshold has an entry in the list of its count.
+    /// Checks that every full block below the threshold has an entry in the list of its count.
     fn check(&self, blocks: &Blocks) {
         for (count, list) in self.lists.iter().enumerate() {
             let holds = list.iter().any(|&block| blocks.is_full_with(block, count as u32));

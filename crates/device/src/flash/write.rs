@@ -1,6 +1,7 @@
-//! The write path: controller, map, merge, buffer, frontier, and what makes writes durable or void.
+//! The write path: controller, map, merge, buffer and frontier; also trims and flushes.
 //!
-//! Leaves out data contents; a merge is only the time of its reads.
+//! # Not modelled
+//! Data contents. A merge is only the time of its reads.
 
 use super::SimulatedSsd;
 use super::frontier::Placed;
@@ -29,9 +30,9 @@ impl SimulatedSsd {
         if !(self.geometry.is_whole(offset) && self.geometry.is_whole(length)) {
             ready_ns = self.read_to_merge(ready_ns, offset, length, first, end);
         }
-        // The controller serves others while this write waits for its map page or its merge.
+        // The controller serves other requests while this write waits for its map page or its merge.
         self.controller_busy_ns = begun_ns + units_ns;
-        // Cleaning that this write must pay for takes the controller from here on.
+        // From here on, the controller does the cleaning that this write has to pay for.
         let mut paid_ns = self.controller_busy_ns;
         let at_ns = (ready_ns + units_ns).max(self.link_busy_ns);
         let (mut at_ns, durable_ns) = if self.logs.is_some() {
@@ -51,8 +52,8 @@ impl SimulatedSsd {
         at_ns + stall_ns + latency_ns
     }
 
-    /// Gives logical units new places, and programs the pages that they fill; the instant all are in the buffer, and that
-    /// at which those pages are durable.
+    /// Places logical units and programs the pages that they fill. Returns the instants at which all units are in the buffer
+    /// and at which those pages are durable.
     #[inline]
     pub(super) fn place_units(
         &mut self,
@@ -78,7 +79,7 @@ impl SimulatedSsd {
         (at_ns, durable_ns)
     }
 
-    /// A place for the next unit of host data.
+    /// Places the next unit of host data.
     #[inline]
     fn place_host_unit(&mut self) -> Placed {
         if self.slc.is_some()
@@ -92,7 +93,7 @@ impl SimulatedSsd {
         self.host.place()
     }
 
-    /// Reads the units that a write covers only in part.
+    /// Reads the units that a write covers only partly.
     fn read_to_merge(&mut self, now_ns: u64, offset: u64, length: u64, first: u32, end: u32) -> u64 {
         let unit = self.geometry.unit_bytes;
         let mut done_ns = now_ns;
@@ -109,7 +110,7 @@ impl SimulatedSsd {
         done_ns
     }
 
-    /// A physical unit became invalid.
+    /// Counts a physical unit that became invalid.
     #[inline]
     pub(super) fn drop_unit(&mut self, physical: u32) {
         let block = self.geometry.block_of(physical);
@@ -120,7 +121,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Programs a page of host data, there at `now_ns`, once its block can be programmed.
+    /// Programs a page of host data, which is complete at `now_ns`, as soon as its block can be programmed.
     pub(super) fn program_host_page(
         &mut self,
         block: u32,
@@ -142,7 +143,7 @@ impl SimulatedSsd {
         durable_ns
     }
 
-    /// Nothing more is written to an open block.
+    /// Closes an open block.
     pub(super) fn fill_block(&mut self, block: u32) {
         self.blocks.fill(block);
         match (&self.logs, self.blocks.count(block)) {
@@ -152,7 +153,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Programs the page being filled, with padding, if it holds anything; the instant it is durable.
+    /// Programs the partly filled page with padding, if there is one. Returns the instant at which it is durable.
     fn pad_page(&mut self, now_ns: u64) -> u64 {
         if self.buffer.pending() == 0 {
             return now_ns;
@@ -171,7 +172,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Unmaps the units that lie wholly in the range.
+    /// Unmaps the units that are completely within the range.
     pub(super) fn trim(&mut self, now_ns: u64, offset: u64, length: u64) -> u64 {
         if length == 0 {
             return now_ns;
@@ -189,12 +190,12 @@ impl SimulatedSsd {
         self.controller_busy_ns + self.spec.controller.latency.get()
     }
 
-    /// Whether a flush has anything to do.
+    /// Returns whether a flush has to wait for the NAND.
     fn waits_for_medium(&self) -> bool {
         !self.buffer.protected && self.spec.write_buffer.honours_flush
     }
 
-    /// Waits until everything acknowledged is durable, and for the cleaning that a padded page must pay for.
+    /// Waits until all acknowledged writes are durable, and for the cleaning that a padded page has to pay for.
     pub(super) fn flush(&mut self, now_ns: u64) -> u64 {
         let paid_ns = self.controller_busy_ns.max(now_ns) + self.spec.controller.request.get();
         self.controller_busy_ns = paid_ns;

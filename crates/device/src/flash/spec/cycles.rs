@@ -1,20 +1,21 @@
-//! The erase cycles a block is rated for: one number, or the range that makers give ([`Cycles`]).
+//! The rated erase cycles of a block ([`Cycles`]): one number, or the range that the maker gives.
 //!
-//! Leaves out what a drive does when they are used up: no model retires a block.
+//! # Not modelled
+//! The end of a block's life: no model retires blocks.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// Rated erase cycles: from the fewest to the most, both at least 1; equal where one number is given.
+/// Rated erase cycles: a range with both ends at least 1, which are equal if one number is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cycles {
     fewest: u32,
     most: u32,
 }
 
-/// Not a number of cycles.
+/// The error for a range that is not one of cycles.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a number of erase cycles: write `3000`, or a range from the fewest such as `5000..10000`"
@@ -25,7 +26,7 @@ impl Cycles {
     /// A range of cycles.
     ///
     /// # Errors
-    /// [`CyclesError`] where `fewest` is none, or more than `most`.
+    /// [`CyclesError`] if `fewest` is 0 or greater than `most`.
     pub fn new(fewest: u32, most: u32) -> Result<Cycles, CyclesError> {
         if fewest == 0 || fewest > most {
             return Err(CyclesError(format!("{fewest}..{most}")));
@@ -33,12 +34,12 @@ impl Cycles {
         Ok(Cycles { fewest, most })
     }
 
-    /// The fewest.
+    /// The lower end.
     pub fn fewest(self) -> u32 {
         self.fewest
     }
 
-    /// The most.
+    /// The upper end.
     pub fn most(self) -> u32 {
         self.most
     }
@@ -66,7 +67,7 @@ impl FromStr for Cycles {
     }
 }
 
-/// As a device file writes it.
+/// The notation of a device file.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a number of erase cycles such as `3000`, or a range such as `[5000, 10000]`")]
 enum Written {

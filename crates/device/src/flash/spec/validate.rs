@@ -1,7 +1,7 @@
-//! What a description must keep for a drive to run: checked before anything is derived from it.
+//! Checks of a description, made before anything is derived from it.
 //!
-//! Everything that passes here can be simulated without a panic, an overflow or an endless search for
-//! something to clean. Leaves out whether the memory of this machine holds the tables: eight bytes per map unit.
+//! A description that passes can be simulated without a panic, an overflow or an endless search for a victim. Memory is
+//! not checked: the tables take eight bytes per map unit.
 
 use super::{FlashSpec, Gc, Policy, SpecError};
 use crate::flash::Geometry;
@@ -186,7 +186,7 @@ impl FlashSpec {
         Ok(())
     }
 
-    /// Whether the drive can clean: beside the data there must be room for open blocks and the erased pool.
+    /// Checks that the drive can clean: in addition to the data there must be room for open blocks and the erased pool.
     fn check_room(&self) -> Result<(), SpecError> {
         let geometry = Geometry::new(self);
         if geometry.spare_blocks() >= 4 {
