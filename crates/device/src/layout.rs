@@ -1,9 +1,13 @@
-//! Filesystem layouts: where files land on a device, and what making the filesystem writes.
+//! Filesystem layouts: the positions of files on a device, and the writes of mkfs.
 //!
-//! In virtual time a filesystem is this and no more: extents for the files, where others begin, a list of writes for mkfs, a journal, and
-//! whether mkfs trims. Sizes follow the defaults of mkfs.xfs, mke2fs and mkfs.btrfs, and each function says
-//! which. Leaves out who writes to the journal, fragmentation by age, and
-//! copy-on-write (files on btrfs are taken as overwritten in place, as with `nodatacow`).
+//! In virtual time a filesystem consists of extents for the files, a position for another directory, the writes of
+//! mkfs and a journal. Sizes follow the defaults of mkfs.xfs, mke2fs and mkfs.btrfs, which are given at each
+//! function.
+//!
+//! # Not modelled
+//! * The writers of the journal.
+//! * Fragmentation by age.
+//! * Copy-on-write: files on btrfs are overwritten in place, as with `nodatacow`.
 
 use lowtide_core::storage::Journal;
 use lowtide_core::{Bytes, Extents, Filesystem};
@@ -11,39 +15,39 @@ use lowtide_core::{Bytes, Extents, Filesystem};
 /// A filesystem on a device: its own areas and the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// Where the files' data lies, file after file.
+    /// Extents of the data files, which follow one another.
     pub files: Extents,
-    /// What mkfs writes: offset and length.
+    /// Writes of mkfs, as offset and length in bytes.
     pub mkfs_writes: Vec<(u64, u64)>,
     /// The filesystem's journal.
     pub journal: Option<Journal>,
-    /// Which it is; `None` is the bare device.
+    /// The filesystem; `None` for the bare device.
     pub filesystem: Option<Filesystem>,
     size: u64,
     metadata: Vec<Area>,
 }
 
-/// Files that do not fit.
+/// The error of files that do not fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{wanted} of files do not fit: the filesystem leaves {available} of {size} for data")]
 pub struct DoesNotFit {
-    /// Bytes of files.
+    /// Total size of the files.
     pub wanted: Bytes,
-    /// Bytes that data may take.
+    /// Space available for data.
     pub available: Bytes,
-    /// Bytes of the device or partition.
+    /// Size of the device or partition.
     pub size: Bytes,
 }
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-/// The journal of ext4, as that of ext3, writes a descriptor and the block that has changed, waits for them, and writes that they are
-/// committed (`jbd2_journal_commit_transaction`).
+/// Writes of a commit in ext4's journal (JBD2): a descriptor with the changed block and, when both are on the device,
+/// a commit block (`jbd2_journal_commit_transaction`).
 const JBD_COMMIT: &[u64] = &[8 << 10, 4 << 10];
-/// XFS writes one record.
+/// Write of a commit in XFS's journal: one record.
 const XFS_COMMIT: &[u64] = &[4 << 10];
 
-/// Bytes of files that fit on a device (or partition) of `size`.
+/// Space for files on a device or partition of `size`.
 pub fn room(filesystem: Option<Filesystem>, size: Bytes) -> Bytes {
     match lay_out(filesystem, size, Bytes::new(u64::MAX)) {
         Ok(_) => size,
@@ -51,10 +55,10 @@ pub fn room(filesystem: Option<Filesystem>, size: Bytes) -> Bytes {
     }
 }
 
-/// Lays out `data` bytes of files on a device (or partition) of `size`.
+/// Lays out `data` bytes of files on a device or partition of `size`.
 ///
 /// # Errors
-/// [`DoesNotFit`] where the filesystem's own areas leave too little room.
+/// [`DoesNotFit`] if the filesystem's own areas leave too little room.
 pub fn lay_out(filesystem: Option<Filesystem>, size: Bytes, data: Bytes) -> Result<Layout, DoesNotFit> {
     let metadata = metadata(filesystem, size.get());
     if metadata.iter().any(|area| area.offset + area.length > size.get()) {
@@ -83,9 +87,12 @@ pub fn lay_out(filesystem: Option<Filesystem>, size: Bytes, data: Bytes) -> Resu
 }
 
 impl Layout {
-    /// Where `bytes` of files of another directory begin, in one piece; `None` where there is no such place. XFS gives directories its
-    /// allocation groups in turn: it is the next group that the data do not reach. ext4 spreads directories: it is where one was seen, 15/16
-    /// of the way.
+    /// Offset of `bytes` contiguous bytes for files of another directory. `None` if there is no such space, and
+    /// always for btrfs and the bare device.
+    ///
+    /// * XFS assigns directories to allocation groups in turn: the offset is in the first group after the data.
+    /// * ext4 spreads directories: the offset is at 15/16 of the device, as observed once, or after the data if that
+    ///   is later.
     pub fn elsewhere(&self, bytes: u64) -> Option<u64> {
         let end = self.files.pieces().last().map_or(0, |piece| piece.device_offset + piece.length);
         let (wanted, until) = match self.filesystem {
@@ -97,7 +104,7 @@ impl Layout {
             }
             Some(Filesystem::Ext4) => ((self.size / 16 * 15 / MIB * MIB).max(end), self.size),
         };
-        // The areas of the filesystem there come first.
+        // Skips the filesystem's own areas.
         let after = self.metadata.iter().fold(wanted, |at, area| {
             let there = (area.offset..area.offset + area.length).contains(&at);
             if there { area.offset + area.length } else { at }
@@ -106,14 +113,14 @@ impl Layout {
     }
 }
 
-/// An area the filesystem keeps for itself.
+/// An area that the filesystem reserves for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Area {
     offset: u64,
     length: u64,
-    /// Whether mkfs writes it, or leaves it for later.
+    /// True if mkfs writes the area.
     written: bool,
-    /// Whether it is the journal.
+    /// True for the journal.
     journal: bool,
 }
 
@@ -126,14 +133,14 @@ fn metadata(filesystem: Option<Filesystem>, size: u64) -> Vec<Area> {
     }
 }
 
-/// Allocation groups of XFS on one disk, and the bytes of each.
+/// Number of allocation groups of XFS on one disk, and the bytes of each.
 fn xfs_groups(size: u64) -> (u64, u64) {
     let groups = if size < 128 * MIB { 1 } else { 4 };
     (groups, (size / groups / MIB * MIB).max(MIB))
 }
 
-/// mkfs.xfs: four allocation groups on one disk, headers at the beginning of each, an internal log of 1/2048
-/// of the filesystem (10 MiB to 2 GiB) in the middle group.
+/// Areas of mkfs.xfs: four allocation groups on one disk (one below 128 MiB), each with headers at its beginning. The
+/// internal log of 1/2048 of the filesystem (10 MiB to 2 GiB) is in the middle group.
 fn xfs(size: u64) -> Vec<Area> {
     let (groups, group) = xfs_groups(size);
     let log = (size / 2048).clamp(10 * MIB, 2 * GIB) / MIB * MIB;
@@ -151,9 +158,10 @@ fn xfs(size: u64) -> Vec<Area> {
         .collect()
 }
 
-/// mke2fs: block groups of 128 MiB gathered by sixteen (flex_bg); per group two bitmaps and 2 MiB of inode table
-/// (one inode per 16 KiB, 256 bytes each), the tables left for later (lazy_itable_init); a journal of 1/64 of
-/// the filesystem (4 MiB to 1 GiB, the steps of mke2fs rounded) in the middle.
+/// Areas of mke2fs: block groups of 128 MiB, sixteen of which share one metadata area (flex_bg). Each group has two
+/// bitmaps and 2 MiB of inode table (one inode of 256 bytes per 16 KiB), which mkfs does not write
+/// (lazy_itable_init). The journal of 1/64 of the filesystem (4 MiB to 1 GiB, mke2fs's steps smoothed) is in the
+/// middle.
 fn ext4(size: u64) -> Vec<Area> {
     let flex = 16 * 128 * MIB;
     let mut areas: Vec<Area> = (0..size.div_ceil(flex))
@@ -176,8 +184,8 @@ fn ext4(size: u64) -> Vec<Area> {
     areas
 }
 
-/// mkfs.btrfs: system chunks (8 MiB, twice) and a metadata chunk of 1 GiB (256 MiB on filesystems below 50 GiB),
-/// twice on one disk (DUP), of which mkfs writes little.
+/// Areas of mkfs.btrfs: system chunks (8 MiB, twice) and a metadata chunk of 1 GiB (256 MiB on filesystems below 50
+/// GiB), which is duplicated on one disk (DUP). Metadata chunks count as unwritten, since mkfs writes little of them.
 fn btrfs(size: u64) -> Vec<Area> {
     let chunk = if size < 50 * GIB { (256 * MIB).min(size / 16 / MIB * MIB) } else { GIB };
     let system = 17 * MIB;
@@ -187,7 +195,7 @@ fn btrfs(size: u64) -> Vec<Area> {
     ]
 }
 
-/// What lies between the areas.
+/// Ranges between the areas, as offset and length.
 fn gaps(areas: &[Area], size: u64) -> Vec<(u64, u64)> {
     let mut free = Vec::new();
     let mut at = 0;
@@ -198,7 +206,7 @@ fn gaps(areas: &[Area], size: u64) -> Vec<(u64, u64)> {
         at = at.max(area.offset + area.length);
     }
     if size > at {
-        // Data ends on a whole MiB, so that requests stay aligned at the seams.
+        // The length is a multiple of 1 MiB, so that requests stay aligned across extents.
         free.push((at, (size - at) / MIB * MIB));
     }
     free
@@ -239,12 +247,12 @@ mod tests {
         assert_eq!(at(Some(Filesystem::Xfs)), (Some(40), Some(80)));
         assert_eq!(at(Some(Filesystem::Ext4)), (Some(150), Some(80)));
         assert_eq!(at(None), (None, None));
-        // The journal of XFS lies at the beginning of its group.
+        // The XFS journal is at the beginning of its group.
         let layout = lay_out(Some(Filesystem::Xfs), size, Bytes::gib(50)).expect("fits");
         let Journal { offset, length, .. } = layout.journal.expect("it has one");
         assert_eq!(layout.elsewhere(GIB), Some(offset + length));
         assert_eq!(layout.elsewhere(40 * GIB), None, "it reaches the next group");
-        // Data that reach the last group, also where four groups are less than the drive.
+        // Data that reaches the last group, also on a device larger than its four groups together.
         for size in [size, Bytes::new(160_000_000_000), Bytes::new(32_000_001 * 512)] {
             for share in [76, 90, 99] {
                 let data = Bytes::new(room(Some(Filesystem::Xfs), size).get() / 100 * share);

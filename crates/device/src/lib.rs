@@ -1,12 +1,17 @@
 //! Models of storage devices in virtual time, deterministic from a seed.
 //!
-//! Devices: a flash drive ([`SimulatedSsd`]), a hard disk ([`SimulatedDisk`]), several devices behind one controller ([`Array`]), a
-//! flash cache ([`Cache`]), a log-structured layer ([`log`]) and a cloud volume ([`Volume`]). In front of a device: a partition
-//! ([`Partition`]), faults ([`fault`]) and power cuts ([`power`]). A device is saved as bytes ([`state`]). [`layout`] gives the
-//! positions of files in a filesystem. Every device keeps the contract of [`lowtide_core::BlockDevice`].
+//! * Devices: a flash drive ([`SimulatedSsd`]), a hard disk ([`SimulatedDisk`]), several devices behind one
+//!   controller ([`Array`]), a flash cache ([`Cache`]), a log-structured layer ([`log`]) and a cloud volume
+//!   ([`Volume`]).
+//! * In front of a device: a partition ([`Partition`]), faults ([`fault`]) and power cuts ([`power`]).
+//! * Saved devices: [`state`] converts a device to bytes.
+//! * Filesystems: [`layout`] gives the positions of files.
+//!
+//! Every device implements the contract of [`lowtide_core::BlockDevice`]. Device files are read in
+//! `lowtide_files::device`.
 //!
 //! # Not modelled
-//! Contents of blocks. Device files are read in `lowtide_files::device`.
+//! Contents of blocks.
 
 pub mod array;
 pub mod cache;

@@ -1,7 +1,7 @@
-//! A partition: a range of a device; the remainder is left unused (the reserve).
+//! A partition: a range of a device. The device outside the partition stays unused (the reserve).
 //!
 //! # Not modelled
-//! Partition tables. Nothing is written to describe the partition.
+//! Partition tables. Creating a partition writes nothing to the device.
 
 use lowtide_core::{BlockDevice, Bytes, Completion, DeviceError, Op, Request, Tag, VirtualTime, Wraps};
 
@@ -17,8 +17,8 @@ impl<D: BlockDevice> Partition<D> {
     /// The partition of `length` bytes that begins at byte `start` of `inner`.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfRange`] if the partition reaches past the end of the device, [`DeviceError::Unaligned`] if it does not
-    /// begin and end at a logical block.
+    /// * [`DeviceError::OutOfRange`] if the partition reaches past the end of the device.
+    /// * [`DeviceError::Unaligned`] if the partition does not begin and end at a logical block.
     pub fn new(inner: D, start: Bytes, length: Bytes) -> Result<Self, DeviceError> {
         let (capacity, block) = (inner.capacity().get(), inner.logical_block().get());
         let (offset, length) = (start.get(), length.get());
@@ -43,7 +43,7 @@ impl<D: BlockDevice> Partition<D> {
         Ok(Request { offset: offset + self.start, ..*request })
     }
 
-    /// The inner device with its history.
+    /// Returns the inner device in its present state.
     pub fn into_inner(self) -> D {
         self.inner
     }

@@ -1,7 +1,8 @@
 //! The description of any simulated device ([`DeviceSpec`]), from which a device is built.
 //!
-//! Each kind of device is a variant; a composite holds the descriptions of its members. Every match on the kind is in this file, so
-//! a new kind is added here. Names, titles, prices and the reading of device files are in `lowtide_files::device`.
+//! Each kind of device is a variant. A composite device holds the descriptions of its members. Every match on the
+//! kind is in this file, so a new kind is added here. `lowtide_files::device` reads device files, with names, titles
+//! and prices.
 
 pub(crate) mod durability;
 
@@ -47,9 +48,9 @@ pub struct SpecError {
 /// The wear of a device's NAND.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Wear {
-    /// Rated by cycles.
+    /// The NAND has rated cycles.
     Rated {
-        /// All NAND of the device.
+        /// Raw NAND of the device, in bytes.
         raw: Bytes,
         /// Rated erase cycles of a block.
         cycles: Cycles,
@@ -67,9 +68,9 @@ impl SpecError {
     }
 }
 
-/// The longest time that a description may give.
+/// The longest valid time in a description.
 const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
-/// The lowest rate that a description may give, per second.
+/// The lowest valid rate in a description, in bytes per second.
 const SLOWEST: Bytes = Bytes::new(1_000_000);
 
 /// The error `message` at `key`.
@@ -114,7 +115,7 @@ impl DeviceSpec {
         }
     }
 
-    /// Host memory for a map that the driver keeps on the host.
+    /// Host memory for mapping tables that drivers keep on the host, in bytes.
     pub fn host_memory(&self) -> Bytes {
         match self {
             DeviceSpec::Flash(flash) => flash.host_memory(),
@@ -125,7 +126,7 @@ impl DeviceSpec {
         }
     }
 
-    /// Whether seeks cost time: a disk, or a device whose data is on disks.
+    /// Returns true for a device on which seeks cost time: a disk, or a device whose data is on disks.
     pub fn is_rotational(&self) -> bool {
         match self {
             DeviceSpec::Disk(_) => true,
@@ -159,7 +160,7 @@ impl DeviceSpec {
         }
     }
 
-    /// The same device, `factor` times smaller, with the same timings.
+    /// The same device, `factor` times smaller. Timings are unchanged.
     pub fn scaled(&self, factor: u64) -> DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => DeviceSpec::Flash(flash.scaled(factor)),
@@ -171,7 +172,7 @@ impl DeviceSpec {
         }
     }
 
-    /// The wear that can be computed from the description.
+    /// The rated wear, if the description determines it.
     pub fn wear(&self) -> Wear {
         match self {
             DeviceSpec::Flash(flash) => match flash.nand.pe_cycles {
@@ -189,12 +190,13 @@ impl DeviceSpec {
         }
     }
 
-    /// The write cache that holds acknowledged writes. For a device made of others, the worst case: the sizes of volatile caches
-    /// are added, and one member that ignores flushes makes the whole device ignore them.
+    /// The write cache that holds acknowledged writes. A device made of others gets the worst case: the sizes of
+    /// volatile caches are added, and one member that ignores flushes makes the whole device ignore them.
     ///
     /// # Not modelled
-    /// * The order in which a log layer loses writes that were not flushed.
-    /// * Writes larger than an array's protected cache, which bypass it and are in the volatile caches of members.
+    /// * The order in which a log layer loses unflushed writes.
+    /// * Writes larger than an array's protected cache. Such writes bypass the cache and are in the volatile caches
+    ///   of members.
     pub fn cache(&self) -> durability::Cache {
         match self {
             DeviceSpec::Flash(flash) => flash.cache(),
@@ -206,12 +208,12 @@ impl DeviceSpec {
         }
     }
 
-    /// The same device with a write cache of another kind; its timing changes, too. A disk without a volatile write cache counts
-    /// as protected.
+    /// The same device with a write cache of another kind, which also changes its timing. A disk without a volatile
+    /// write cache counts as protected.
     ///
     /// # Errors
-    /// [`SpecError`] if the device cannot have such a cache. A volume, a disk without a write cache, and an array with a
-    /// battery-backed cache are always protected; a log layer never is.
+    /// [`SpecError`] if the device cannot have such a cache. A volume, a disk without a write cache, and an array
+    /// with a battery-backed cache are always protected. A log layer is never protected.
     pub fn with_cache(&self, kind: CacheKind) -> Result<DeviceSpec, SpecError> {
         let mut spec = self.clone();
         spec.set_cache(kind);
@@ -222,7 +224,7 @@ impl DeviceSpec {
         fail("cache", format!("cannot be {kind} here: the device as described is always {found}"))
     }
 
-    /// Sets every cache of the device to `kind`, if it can have that kind.
+    /// Sets every cache of the device to `kind`, if that cache supports it.
     pub(crate) fn set_cache(&mut self, kind: CacheKind) {
         match self {
             DeviceSpec::Flash(flash) => flash.set_cache(kind),

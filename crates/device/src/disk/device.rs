@@ -1,10 +1,12 @@
-//! The disk as a device ([`SimulatedDisk`]): what it answers at once, what it queues, and what it does when.
+//! The disk as a block device ([`SimulatedDisk`]): requests answered from memory, queued commands, and the order of
+//! transfers.
 //!
-//! The surface serves one transfer at a time. What comes next is chosen when a transfer ends, or when somebody asks
-//! [`BlockDevice::next_done`] for what follows, from what has come by then; a choice once told stays.
+//! The surface serves one transfer at a time. The disk chooses a transfer when the head becomes free, or earlier to
+//! give the next completion time, from the commands that have arrived by then. A choice is final.
 //!
-//! Leaves out a limit to the commands a host may have in flight, a bus shared with other disks, and that memory and
-//! surface share the link.
+//! # Not modelled
+//! A limit on the host's commands in flight, a bus shared with other disks, and contention for the link between
+//! memory and surface.
 
 use super::mechanism::Mechanism;
 use super::queue::{Command, Queue};
@@ -22,15 +24,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 
-/// The tag of a request that was submitted, not begun.
+/// Tag of requests that arrive through [`BlockDevice::submit`].
 const SUBMITTED: Tag = Tag::MAX;
 
-/// A completion that nobody has taken yet.
+/// A completion that the host has not yet taken.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Done {
     tag: Tag,
     at_ns: u64,
-    /// Bytes that only the write cache has.
+    /// Bytes of a write that completed into the write cache; 0 for other commands.
     cached_bytes: u64,
 }
 
@@ -48,17 +50,18 @@ pub struct SimulatedDisk {
     honours_flush: bool,
     /// Writes that wait for room in the cache.
     stalled: VecDeque<Command>,
-    /// Whether the next transfer is the cache's, where writes and commands both wait.
+    /// True if the cache gets the next transfer while stalled writes and queued commands both wait. The two
+    /// alternate.
     cache_turn: bool,
     done: VecDeque<Done>,
     last_done_ns: u64,
-    /// When the link has moved what memory answered.
+    /// End of the last transfer between memory and host.
     link_free_ns: u64,
     counters: Counters,
 }
 
 impl SimulatedDisk {
-    /// A disk that turns. The seed gives the angle at the start: disks of one array do not turn together.
+    /// A new disk. The seed gives the initial angle, so the disks of one array do not turn in phase.
     ///
     /// # Errors
     /// [`SpecError`] if the description is inconsistent.
@@ -93,7 +96,7 @@ impl SimulatedDisk {
         &self.spec
     }
 
-    /// The position of each byte.
+    /// The position of each byte on the surface.
     pub fn surface(&self) -> &Surface {
         &self.mechanism.surface
     }
@@ -103,27 +106,27 @@ impl SimulatedDisk {
         self.mechanism.curve()
     }
 
-    /// Time of so many bytes on the link.
+    /// Transfer time of `bytes` over the link, in nanoseconds.
     #[inline]
     fn link_ns(&self, bytes: u64) -> u64 {
         transfer_ns(bytes, Some(self.link_rate))
     }
 
-    /// Moves bytes between memory and host from `ready_ns` on, after those before them: when they are there.
+    /// Transfers bytes between memory and host, from `ready_ns` on and after earlier transfers. Returns the end.
     #[inline]
     fn link(&mut self, ready_ns: u64, bytes: u64) -> u64 {
         self.link_free_ns = self.link_free_ns.max(ready_ns) + self.link_ns(bytes);
         self.link_free_ns
     }
 
-    /// A command of the queue is complete, at this instant or after the last one.
+    /// Records the completion of a queued command, at `at_ns` or at the previous completion if that is later.
     #[inline]
     fn complete(&mut self, tag: Tag, at_ns: u64, cached_bytes: u64) {
         self.last_done_ns = self.last_done_ns.max(at_ns);
         self.done.push_back(Done { tag, at_ns: self.last_done_ns, cached_bytes });
     }
 
-    /// A request of the host that is sound: its completion where it is known, else it is queued.
+    /// Accepts a valid request. Returns its completion time if known; otherwise queues the request.
     #[inline]
     fn take(&mut self, now_ns: u64, request: &Request, tag: Tag) -> Option<u64> {
         let ready_ns = now_ns + self.overhead_ns;
@@ -132,7 +135,7 @@ impl SimulatedDisk {
             return Some(ready_ns);
         }
         self.advance(now_ns);
-        // The range of a flush may be any, and means nothing.
+        // The range of a flush is ignored, so it need not be valid.
         let end = offset.wrapping_add(length);
         let mut command = Command { tag, since_ns: now_ns, ready_ns, first: offset, end, write: false };
         match op {
@@ -185,7 +188,7 @@ impl SimulatedDisk {
         }
     }
 
-    /// Takes a write into the cache, where there is room from `now_ns` on.
+    /// Puts a write into the cache, which has room from `now_ns` on.
     #[inline]
     fn keep(&mut self, now_ns: u64, command: &Command) {
         let cache = self.cache.as_mut().expect("a caller has asked it for room");
@@ -195,20 +198,20 @@ impl SimulatedDisk {
         cache.insert(command.first, command.end);
     }
 
-    /// Does everything that begins before `now_ns`.
+    /// Performs the transfers that begin before `now_ns`.
     #[inline]
     fn advance(&mut self, now_ns: u64) {
         while self.mechanism.free_ns < now_ns && self.step(true) {}
     }
 
-    /// Goes on until something that the host waits for is complete, where it waits for anything.
+    /// Performs transfers until a completion is available or no command waits.
     #[inline]
     fn plan(&mut self) {
         while self.done.is_empty() && self.step(false) {}
     }
 
-    /// The next transfer, whatever it is; `false` where nothing waits. Writes in the cache wait only for idle time,
-    /// or for room.
+    /// Performs the next transfer. Returns `false` if there is none. Cached writes go to the surface only if `idle`
+    /// permits background work, or if stalled writes need room.
     #[inline]
     fn step(&mut self, idle: bool) -> bool {
         let urgent = !self.stalled.is_empty();
@@ -225,14 +228,14 @@ impl SimulatedDisk {
             return true;
         }
         if urgent {
-            // Nothing is held, so all that takes room is landing.
+            // No cached run waits, so only runs being written take up room.
             self.admit();
             return true;
         }
         false
     }
 
-    /// Serves a command of the queue.
+    /// Serves the command that the scheduler chooses.
     #[inline]
     fn serve(&mut self) {
         let command = self.queue.take(&self.mechanism);
@@ -258,7 +261,7 @@ impl SimulatedDisk {
         self.complete(tag, at_ns, 0);
     }
 
-    /// Writes a run of the cache, a revolution's worth at most.
+    /// Writes one cached run to the surface, at most as many bytes as pass in one revolution.
     fn destage(&mut self) {
         let Some(cache) = &mut self.cache else { return };
         let start_ns = self.mechanism.free_ns;
@@ -272,7 +275,7 @@ impl SimulatedDisk {
         self.admit();
     }
 
-    /// Lets writes in for which the last transfer has made room.
+    /// Admits stalled writes to the cache in order of arrival, while there is room.
     fn admit(&mut self) {
         while let Some(command) = self.stalled.front().copied() {
             let Some(cache) = &mut self.cache else { return };
@@ -287,7 +290,7 @@ impl SimulatedDisk {
         }
     }
 
-    /// Writes everything in the cache, before anything else: when it is done.
+    /// Writes all cached runs to the surface before any other command. Returns the end.
     fn flush(&mut self, ready_ns: u64) -> u64 {
         let stalled = std::mem::take(&mut self.stalled);
         while self.cache.as_ref().is_some_and(|cache| !cache.is_empty()) {
@@ -347,7 +350,7 @@ impl BlockDevice for SimulatedDisk {
     }
 
     fn busy_until(&self) -> VirtualTime {
-        // What the cache holds is written when the head is free, and not before.
+        // Writing of cached runs begins when the head is free, so the disk is busy for at least 1 ns more.
         let held = self.cache.as_ref().is_some_and(|cache| !cache.is_empty());
         VirtualTime::from_nanos((self.mechanism.free_ns + u64::from(held)).max(self.link_free_ns))
     }
@@ -360,7 +363,7 @@ impl BlockDevice for SimulatedDisk {
         if let Some(cache) = &mut self.cache {
             self.counters.lost_bytes += cache.lose(now_ns).saturating_sub(unacknowledged);
         }
-        // Nothing goes on without power: what was queued is never answered.
+        // Requests queued at the power cut are never answered.
         self.done.retain(|done| done.at_ns <= now_ns);
         self.queue.clear();
         self.stalled.clear();
@@ -371,7 +374,7 @@ impl BlockDevice for SimulatedDisk {
     }
 
     fn secure_erase(&mut self) {
-        // The bytes are erased on purpose, so none are lost.
+        // The host erases these bytes on purpose, so the counters do not report them as lost.
         if let Some(cache) = &mut self.cache {
             cache.lose(u64::MAX);
         }

@@ -1,15 +1,15 @@
-//! The head and the turning surface: where they are, and when they are free ([`Mechanism`]).
+//! The mechanism of a disk ([`Mechanism`]): the position of the head, rotation, and one transfer at a time.
 //!
-//! One transfer at a time, which only a power cut breaks off. Leaves out the next request, which the queue chooses.
+//! Only a power cut interrupts a transfer. Module `queue` chooses the next command.
 
 use super::seek::{Coarse, SeekCurve};
 use super::surface::Surface;
 use serde::{Deserialize, Serialize};
 
-/// Units of coarse time in a revolution: a power of two, so that turning needs no division.
+/// Units of coarse time in a revolution. A power of two, so that the angle needs no division.
 const TURN: u32 = 1 << 27;
 
-/// Where the head is, and when it is free.
+/// The position of the head, and the time at which it is free.
 #[derive(Debug)]
 pub(super) struct Mechanism {
     pub(super) surface: Surface,
@@ -17,16 +17,16 @@ pub(super) struct Mechanism {
     coarse: Coarse,
     units_per_ns: f64,
     write_settle_ns: u64,
-    /// The angle at instant 0, in nanoseconds.
+    /// The angle at time 0, in nanoseconds.
     phase_ns: u64,
-    /// The end of the current or last transfer.
+    /// End of the current or last transfer.
     pub(super) free_ns: u64,
-    /// The byte after that transfer.
+    /// The byte after the current or last transfer.
     pub(super) byte: u64,
     cylinder: u64,
 }
 
-/// Where the head is and when it is free, and the angle at the start.
+/// The saved state of a [`Mechanism`].
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Position {
     phase_ns: u64,
@@ -35,7 +35,7 @@ pub(super) struct Position {
     cylinder: u64,
 }
 
-/// A target as the scheduler sees it.
+/// A target of the scheduler, in coarse units.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Aim {
     pub(super) cylinder: i32,
@@ -43,12 +43,12 @@ pub(super) struct Aim {
     pub(super) settle: u32,
 }
 
-/// A transfer that was made.
+/// The times of a transfer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Transfer {
-    /// When the first byte passed the head.
+    /// Time at which the first byte passes the head.
     pub(super) begin_ns: u64,
-    /// When the last had passed.
+    /// Time at which the last byte has passed the head.
     pub(super) end_ns: u64,
 }
 
@@ -83,7 +83,7 @@ impl Mechanism {
         &self.curve
     }
 
-    /// The first instant from `ns` on at which `place` is below the head, once the head is on its track.
+    /// The first time from `ns` on at which `place` is below the head, if the head is on its track.
     #[inline]
     pub(super) fn turn_to(&self, place: u64, ns: u64) -> u64 {
         let revolution = self.surface.revolution_ns();
@@ -91,7 +91,7 @@ impl Mechanism {
         ns + if wanted >= angle { wanted - angle } else { wanted + revolution - angle }
     }
 
-    /// When the head is on the track of `place`, going there at `start_ns`.
+    /// Time at which the head is on the track of `place`, if the seek begins at `start_ns`.
     #[inline]
     pub(super) fn arrive(&self, start_ns: u64, place: u64, write: bool) -> u64 {
         let distance = self.surface.cylinder(place).abs_diff(self.cylinder);
@@ -99,7 +99,8 @@ impl Mechanism {
         start_ns + self.curve.ns(distance) + settle
     }
 
-    /// Transfers the bytes from `first` to `end`. The seek begins at `start_ns`, or when the head is free if that is later.
+    /// Transfers the bytes from `first` to `end`. The seek begins at `start_ns`, or when the head is free if that is
+    /// later.
     #[inline]
     pub(super) fn transfer(&mut self, start_ns: u64, first: u64, end: u64, write: bool) -> Transfer {
         let (place, end_place) = (self.surface.place(first), self.surface.place(end));
@@ -111,14 +112,14 @@ impl Mechanism {
         Transfer { begin_ns, end_ns: self.free_ns }
     }
 
-    /// The head followed the spiral to this byte.
+    /// Moves the head along the spiral to `byte`, which is at `place`.
     #[inline]
     pub(super) fn follow(&mut self, byte: u64, place: u64) {
         self.byte = byte;
         self.cylinder = self.surface.cylinder(place);
     }
 
-    /// A target for the scheduler.
+    /// Converts a place to a target of the scheduler.
     #[inline]
     pub(super) fn aim(&self, place: u64, write: bool) -> Aim {
         let settle = if write { self.write_settle_ns } else { 0 };
@@ -134,7 +135,8 @@ impl Mechanism {
         (ns as f64 * self.units_per_ns) as u32
     }
 
-    /// Fills `costs` with the positioning time of each target, in coarse units from the instant at which the head is free.
+    /// Fills `costs` with the positioning time of each target, in coarse units from the time at which the head is
+    /// free.
     pub(super) fn costs(&self, cylinders: &[i32], angles: &[u32], settles: &[u32], costs: &mut Vec<u32>) {
         let revolution = self.surface.revolution_ns();
         let angle = self.units((self.free_ns + self.phase_ns) % revolution);
@@ -148,7 +150,7 @@ impl Mechanism {
         }));
     }
 
-    /// Ends the current transfer at `now_ns`, as a power cut does.
+    /// Ends the current transfer at `now_ns`, because of a power cut.
     pub(super) fn interrupt(&mut self, now_ns: u64) {
         self.free_ns = self.free_ns.min(now_ns);
     }

@@ -1,4 +1,4 @@
-//! A simulated hard disk: a head, a turning surface, a queue, and memory for reading ahead and writing behind.
+//! A simulated hard disk: a head, a turning surface, a queue, read-ahead memory and a write cache.
 //!
 //! ```text
 //!   request ─► read-ahead (hit?) ─► queue ─► scheduler ─┐
@@ -8,8 +8,8 @@
 //! Equations and sources: `docs/models/hdd.md`.
 //!
 //! # Not modelled
-//! Head switches (part of the rated rate), reading a track from the middle, vibration, bad and spare sectors, power saving, spin-up,
-//! and recalibration.
+//! Head switches (the rated rate includes them), reading a track from the middle, vibration, bad and spare sectors,
+//! power saving, spin-up, and recalibration.
 
 mod device;
 mod mechanism;

@@ -1,7 +1,10 @@
-//! The commands a disk has taken and not begun, and which is next ([`Queue`]).
+//! Commands that wait for the surface, and the choice of the next command ([`Queue`]).
 //!
-//! Commands beyond the depth wait outside, in the order they came, and are not chosen from. Leaves out priorities,
-//! and ordering commands that touch the same bytes: a caller that cares waits for the first.
+//! Commands beyond the depth wait outside in order of arrival, and the scheduler ignores them.
+//!
+//! # Not modelled
+//! * Priorities.
+//! * Ordering of commands that overlap: a caller that needs an order waits for the first command.
 
 use super::mechanism::{Aim, Mechanism};
 use super::spec::{self, Scheduler};
@@ -13,16 +16,16 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Command {
     pub(super) tag: Tag,
-    /// When it came.
+    /// Time of arrival.
     pub(super) since_ns: u64,
-    /// When work on it may begin.
+    /// Earliest start of work.
     pub(super) ready_ns: u64,
     pub(super) first: u64,
     pub(super) end: u64,
     pub(super) write: bool,
 }
 
-/// The commands taken and not begun. Those that are chosen from lie in columns, so that a choice is a few sweeps.
+/// Commands that wait for the surface. The scheduler's candidates are stored by column, which makes the choice fast.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Queue {
     scheduler: Scheduler,
@@ -84,7 +87,7 @@ impl Queue {
         self.settles.push(aim.settle);
     }
 
-    /// Takes the next command out. There must be one.
+    /// Removes and returns the next command. The queue must not be empty.
     #[inline]
     pub(super) fn take(&mut self, mechanism: &Mechanism) -> Command {
         let index = if self.commands.len() == 1 { 0 } else { self.choose(mechanism) };
@@ -101,7 +104,7 @@ impl Queue {
     }
 
     fn choose(&mut self, mechanism: &Mechanism) -> usize {
-        // They lie in the order they came.
+        // Commands are in order of arrival, so the first is the oldest.
         if mechanism.free_ns.saturating_sub(self.since[0]) > self.aging_ns {
             return 0;
         }
@@ -115,7 +118,7 @@ impl Queue {
         }
     }
 
-    /// Forgets every command.
+    /// Removes every command.
     pub(super) fn clear(&mut self) {
         self.commands.clear();
         self.since.clear();
@@ -127,7 +130,7 @@ impl Queue {
     }
 }
 
-/// The index of the lowest; of equals, the first. There must be one.
+/// Index of the lowest value; the first of equal values. There must be at least one value.
 #[inline]
 fn lowest<T: Ord>(values: impl Iterator<Item = T>) -> usize {
     values.enumerate().min_by(|(_, a), (_, b)| a.cmp(b)).map_or(0, |(index, _)| index)

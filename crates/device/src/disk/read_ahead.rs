@@ -1,44 +1,48 @@
-//! Memory that reads on after a read ([`Segments`]): a stream of reads comes from there at the rate of the surface.
+//! Read-ahead memory ([`Segments`]), which serves streams of reads at the rate of the surface.
 //!
-//! After a read the head follows the spiral, until another command needs it or the segment is full; a segment that
-//! was full goes on when a read has made room, after the turn to where it stopped. Leaves out guessing which reads
-//! are a stream (every read is followed), and reads that find only their middle or end in memory.
+//! After a read the head follows the spiral until another command needs the head or the segment is full. A full
+//! segment resumes when a read has made room and the disk has turned back to the position at which read-ahead
+//! stopped.
+//!
+//! # Not modelled
+//! * Stream detection: read-ahead follows every read.
+//! * Reads of which only the middle or the end is in memory: they are served from the surface.
 
 use super::mechanism::Mechanism;
 use super::spec::ReadAhead;
 use serde::{Deserialize, Serialize};
 
-/// A run of bytes in memory.
+/// A range of bytes in memory.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Segment {
     first: u64,
     end: u64,
 }
 
-/// The segment that the head fills now.
+/// The segment that the head is filling.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Live {
     segment: usize,
-    /// The head was at `place` at this instant, and follows the spiral since.
+    /// Time at which the head was at `place`. The head has followed the spiral since.
     since_ns: u64,
     place: u64,
-    /// Where it will stop.
+    /// The byte at which read-ahead will stop.
     limit: u64,
     limit_place: u64,
-    /// Whether `place` is another than where the last transfer ended.
+    /// True if read-ahead has stopped and resumed, so that `place` is no longer the end of the last transfer.
     moved: bool,
 }
 
-/// What memory says to a read.
+/// Result of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// All of it is or will be in memory by this instant, and the head follows the spiral until then.
+    /// The whole read is or will be in memory at this time (ns). The head follows the spiral until then.
     Whole(u64),
-    /// The surface must be read, from this byte on.
+    /// The surface must be read from this byte on.
     From(u64),
 }
 
-/// The segments.
+/// The segments of the read-ahead memory.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Segments {
     size: u64,
@@ -54,7 +58,7 @@ impl Segments {
         Segments { size, capacity, segments: vec![Segment::default(); count], live: None, next_victim: 0 }
     }
 
-    /// Looks for a read of the bytes from `first` to `end`. With `wait`, the head may go on reading ahead for it.
+    /// Looks up a read of the bytes from `first` to `end`. With `wait`, the head may continue to read ahead for it.
     #[inline]
     pub(super) fn find(
         &mut self,
@@ -72,7 +76,7 @@ impl Segments {
                 let place = mechanism.surface.place(end);
                 let ready_ns = match place.checked_sub(live.place) {
                     Some(ahead) => live.since_ns + ahead,
-                    // Read before the head stopped and came back.
+                    // The bytes were read before read-ahead stopped and resumed.
                     None if live.moved => now_ns,
                     None => live.since_ns,
                 };
@@ -93,14 +97,15 @@ impl Segments {
         Found::From(first)
     }
 
-    /// A stream has read up to `end` from memory: there is room for as much again.
+    /// Extends read-ahead after a stream has read up to `end` from memory: the limit rises to `end` plus the segment
+    /// size.
     #[inline]
     fn go_on(&mut self, now_ns: u64, end: u64, mut live: Live, mechanism: &mut Mechanism) {
         let limit = (end + self.size).min(self.capacity);
         if limit > live.limit {
             let full_ns = live.since_ns + (live.limit_place - live.place);
             if full_ns < now_ns {
-                // It had stopped, and comes back when the place is below the head again.
+                // The head had stopped. It resumes when `limit_place` is below the head again.
                 live.since_ns = mechanism.turn_to(live.limit_place, now_ns);
                 live.place = live.limit_place;
                 live.moved = true;
@@ -113,7 +118,7 @@ impl Segments {
         segment.first = segment.first.max(end.saturating_sub(self.size));
     }
 
-    /// The surface was read from `first` to `end`, until `at_ns`: the head reads on from there.
+    /// Starts read-ahead at `end`, after the surface was read from `first` to `end` until `at_ns`.
     #[inline]
     pub(super) fn follow(&mut self, first: u64, end: u64, at_ns: u64, mechanism: &Mechanism) {
         if self.segments.is_empty() {
@@ -135,7 +140,7 @@ impl Segments {
         self.live = Some(Live { segment, since_ns: at_ns, place, limit, limit_place, moved: false });
     }
 
-    /// The head is called away at `at_ns`.
+    /// Stops read-ahead at `at_ns`. The sectors read so far stay in memory.
     #[inline]
     pub(super) fn stop(&mut self, at_ns: u64, mechanism: &mut Mechanism) {
         let Some(live) = self.live.take() else { return };
@@ -150,7 +155,7 @@ impl Segments {
         mechanism.follow(end, live.place + passed);
     }
 
-    /// The bytes from `first` to `end` are written: what memory holds of them is old.
+    /// Discards all segments that overlap a write of the bytes from `first` to `end`.
     #[inline]
     pub(super) fn invalidate(&mut self, now_ns: u64, first: u64, end: u64, mechanism: &mut Mechanism) {
         if self.live.is_some_and(|live| first < live.limit && end > self.segments[live.segment].first) {
@@ -163,7 +168,7 @@ impl Segments {
         }
     }
 
-    /// Removes everything.
+    /// Discards all segments.
     pub(super) fn clear(&mut self) {
         self.segments.fill(Segment::default());
         self.live = None;

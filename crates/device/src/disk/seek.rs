@@ -1,30 +1,33 @@
-//! How long the head takes over a number of cylinders ([`SeekCurve`]).
+//! Seek time by distance in cylinders ([`SeekCurve`]).
 //!
-//! The root of the distance while the arm accelerates and brakes, a line where it coasts (Ruemmler and Wilkes, "An
-//! introduction to disk drive modeling", IEEE Computer 27(3), 1994). Here the two meet with the same slope, so that
-//! the three rated times determine the curve: the knee is where the mean over random pairs of bytes is the rated
-//! average. Leaves out what differs between drives of one type, and between seeks inwards and outwards.
+//! The time grows with the square root of the distance while the arm only accelerates and brakes, and linearly once
+//! the arm also coasts (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994). In
+//! this model both parts have the same slope at the knee, so the three rated times determine the curve. The knee is
+//! chosen so that the mean over random pairs of bytes is the rated average.
+//!
+//! # Not modelled
+//! Differences between drives of one type, and between inward and outward seeks.
 
 use super::spec::Seek;
 use super::surface::Surface;
 
-/// Slices of the stroke for the mean.
+/// Number of slices of the stroke for computing the mean.
 const SLICES: usize = 1024;
 
-/// The time of a seek by its distance.
+/// Seek time by distance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeekCurve {
     /// `base + root · √d` up to `knee` cylinders.
     base: f64,
     root: f64,
     knee: f64,
-    /// `start + slope · d` above.
+    /// `start + slope · d` above `knee`.
     start: f64,
     slope: f64,
 }
 
 impl SeekCurve {
-    /// The curve through the rated times; else what is wrong with the average.
+    /// Fits the curve to the rated times. The error describes an average outside the possible range.
     pub(super) fn new(seek: &Seek, surface: &Surface) -> Result<Self, String> {
         let distances = distances(surface);
         let stroke = (surface.cylinders() - 1) as f64;
@@ -74,18 +77,18 @@ impl SeekCurve {
         }
     }
 
-    /// Nanoseconds over `distance` cylinders; none within a cylinder.
+    /// Seek time over `distance` cylinders in nanoseconds; 0 within a cylinder.
     #[inline]
     pub fn ns(&self, distance: u64) -> u64 {
         if distance == 0 { 0 } else { self.at(distance as f64) as u64 }
     }
 
-    /// The distance, in cylinders, from which on the arm coasts.
+    /// The distance in cylinders above which the arm coasts.
     pub fn knee(&self) -> u64 {
         self.knee as u64
     }
 
-    /// The same curve in other units of time, coarse, for comparing many seeks quickly.
+    /// The curve in coarse units of time, for comparing many seeks quickly.
     pub(super) fn coarse(&self, units_per_ns: f64) -> Coarse {
         let scaled = |ns: f64| (ns * units_per_ns) as f32;
         Coarse {
@@ -109,7 +112,8 @@ pub(super) struct Coarse {
 }
 
 impl Coarse {
-    /// Units of time over `distance` cylinders. No branches: many are computed side by side.
+    /// Seek time over `distance` cylinders in coarse units. Free of branches, so that many seeks can be computed at
+    /// once.
     #[inline]
     pub(super) fn at(&self, distance: f32) -> f32 {
         let near = self.base + self.root * distance.sqrt();
@@ -119,7 +123,7 @@ impl Coarse {
     }
 }
 
-/// The distances between two random bytes, as shares of the stroke with their probabilities.
+/// The distances between two random bytes, as shares of the stroke, with their probabilities.
 fn distances(surface: &Surface) -> Vec<(f64, f64)> {
     let zones = surface.weights();
     let per_zone = SLICES.div_ceil(zones.len());
@@ -130,7 +134,7 @@ fn distances(surface: &Surface) -> Vec<(f64, f64)> {
     (0..count)
         .map(|apart| {
             let pairs: f64 = slices[apart..].iter().zip(&slices).map(|(a, b)| a * b).sum();
-            // Two points of one slice are a third of it apart.
+            // Two random points in one slice are on average a third of its width apart.
             if apart == 0 { (width / 3.0, pairs) } else { (apart as f64 * width, 2.0 * pairs) }
         })
         .collect()

@@ -1,7 +1,7 @@
-//! The description of a simulated disk, as the table `[disk]` of a device file writes it ([`DiskSpec`]).
+//! The description of a simulated disk ([`DiskSpec`]): the table `[disk]` of a device file.
 //!
-//! What data sheets tell: sizes, speeds and three seek times. Everything else is derived from these in [`Surface`]
-//! and [`SeekCurve`].
+//! The description holds data-sheet values: sizes, speeds and three seek times. [`Surface`] and [`SeekCurve`] derive
+//! everything else.
 
 mod validate;
 
@@ -18,27 +18,27 @@ use serde::{Deserialize, Serialize};
 pub struct DiskSpec {
     /// Bytes the host may address.
     pub capacity: Bytes,
-    /// Revolutions a minute.
+    /// Revolutions per minute.
     pub rpm: u32,
-    /// Recording surfaces, so heads: the tracks of a cylinder.
+    /// Recording surfaces, each with its head. A cylinder has one track per surface.
     pub surfaces: u32,
-    /// Bytes a second that a long transfer reaches on the outermost tracks, track changes included.
+    /// Rate of long transfers on the outermost tracks, in bytes per second, track changes included.
     pub outer_rate: Bytes,
-    /// The same on the innermost tracks.
+    /// Rate of long transfers on the innermost tracks, in bytes per second, track changes included.
     pub inner_rate: Bytes,
-    /// Zones of equally many cylinders; within one the rate is the same.
+    /// Number of zones. All zones have the same number of cylinders, and the rate is constant within a zone.
     #[serde(default = "default_zones")]
     pub zones: u32,
-    /// Moving the heads.
+    /// The seek times.
     pub seek: Seek,
     /// The host link and the electronics.
     pub interface: Interface,
-    /// What is done next.
+    /// The command queue.
     pub queue: Queue,
-    /// Memory that reads on after a read; none when absent.
+    /// Read-ahead memory; none if absent.
     #[serde(default)]
     pub read_ahead: Option<ReadAhead>,
-    /// Memory that acknowledges writes before they are on the surface; off when absent or of no size.
+    /// Volatile write cache; off if absent or of size 0.
     #[serde(default)]
     pub write_cache: Option<WriteCache>,
 }
@@ -47,17 +47,17 @@ fn default_zones() -> u32 {
     16
 }
 
-/// Moving the heads; each time includes settling for a read.
+/// Seek times. Each includes settling for a read.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Seek {
-    /// To the next cylinder.
+    /// Seek to the next cylinder.
     pub track: Nanos,
-    /// Mean between two bytes of the disk at random.
+    /// Mean seek between two random bytes of the disk.
     pub average: Nanos,
-    /// From the outermost to the innermost cylinder.
+    /// Seek from the outermost to the innermost cylinder.
     pub full: Nanos,
-    /// What settling for a write takes more.
+    /// Additional settling time before a write.
     #[serde(default)]
     pub write_settle: Nanos,
 }
@@ -66,56 +66,58 @@ pub struct Seek {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Interface {
-    /// Bytes the link carries per second.
+    /// Rate of the link, in bytes per second.
     pub rate: Bytes,
-    /// From a command's arrival until work on it begins; a queued command's passes while others are served.
+    /// Time from the arrival of a command until work on it begins. The overhead of a queued command overlaps with the
+    /// service of others.
     pub overhead: Nanos,
 }
 
-/// What is done next.
+/// The command queue.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Queue {
-    /// How the next command is chosen.
+    /// Policy that chooses the next command.
     pub scheduler: Scheduler,
-    /// Commands it is chosen from; more wait outside in the order they came.
+    /// Number of commands that the scheduler chooses from. Further commands wait outside in order of arrival.
     pub depth: u32,
-    /// A command that waited longer than this is served before all younger ones; without it, none is. Less than a
-    /// full queue takes makes every command old, and the order that of arrival.
+    /// Waiting time after which the oldest command is served next; no limit if absent. If the limit is shorter than
+    /// the service of a full queue, every command becomes overdue and the order is that of arrival.
     #[serde(default)]
     pub aging: Option<Nanos>,
 }
 
-/// How the next command is chosen.
+/// Policy that chooses the next command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
-    /// The one that came first.
+    /// The command that arrived first.
     Fifo,
-    /// The next one inwards; after the innermost, the outermost (C-LOOK).
+    /// The next command inwards; after the innermost, the outermost (C-LOOK).
     Elevator,
-    /// The one that the head reaches first, seek and turn together (Seltzer et al. 1990, Jacobson and Wilkes 1991).
+    /// The command with the shortest positioning time, seek and rotation together (Seltzer et al. 1990, Jacobson and
+    /// Wilkes 1991).
     Sptf,
 }
 
-/// Memory that reads on after a read.
+/// Read-ahead memory: after a read, the disk continues to read the following bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ReadAhead {
-    /// Streams it can follow.
+    /// Number of streams that the memory follows.
     pub segments: u32,
-    /// Bytes read ahead, and kept, of each.
+    /// Bytes read ahead and kept for each stream.
     pub size: Bytes,
 }
 
-/// Memory that acknowledges writes before they are on the surface. It is volatile.
+/// Volatile write cache: acknowledges writes before they are on the surface.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct WriteCache {
-    /// Bytes it holds.
+    /// Capacity of the cache.
     pub size: Bytes,
-    /// Whether a flush, or forced unit access, makes writes durable; else both are answered at once, and change
-    /// nothing.
+    /// True if a flush or forced unit access makes writes durable. If false, both are acknowledged at once and have
+    /// no effect.
     #[serde(default = "honours_flush")]
     pub honours_flush: bool,
 }
@@ -125,7 +127,7 @@ fn honours_flush() -> bool {
 }
 
 impl DiskSpec {
-    /// What the disk keeps acknowledged writes in.
+    /// The write cache, as a power cut sees it.
     pub(crate) fn cache(&self) -> Cache {
         match self.write_cache {
             Some(WriteCache { size, honours_flush }) if size > Bytes::ZERO => {
@@ -135,7 +137,7 @@ impl DiskSpec {
         }
     }
 
-    /// Gives the write cache another kind; a disk without one stays so.
+    /// Changes the kind of the write cache. A disk without a write cache is not changed.
     pub(crate) fn set_cache(&mut self, kind: CacheKind) {
         let honours_flush = kind != CacheKind::Lying;
         self.write_cache = match kind {
@@ -144,12 +146,12 @@ impl DiskSpec {
         };
     }
 
-    /// Time of a revolution.
+    /// Time of one revolution.
     pub fn revolution(&self) -> Nanos {
         Nanos::new(60_000_000_000 / u64::from(self.rpm.max(1)))
     }
 
-    /// The position of each byte.
+    /// Derives the position of each byte.
     ///
     /// # Errors
     /// [`SpecError`] if the description is inconsistent.
@@ -158,7 +160,7 @@ impl DiskSpec {
         Ok(Surface::new(self))
     }
 
-    /// The seek time by distance.
+    /// Derives the seek time by distance.
     ///
     /// # Errors
     /// [`SpecError`] if the description is inconsistent.
@@ -167,7 +169,7 @@ impl DiskSpec {
         SeekCurve::new(&self.seek, &surface).or_else(|message| fail("seek.average", message))
     }
 
-    /// The same disk, `factor` times smaller: fewer cylinders, with the same seek times over them. Memory stays.
+    /// The same disk, `factor` times smaller. It has fewer cylinders; seek times and memory sizes are unchanged.
     pub fn scaled(&self, factor: u64) -> DiskSpec {
         let mut spec = self.clone();
         if factor > 1 {

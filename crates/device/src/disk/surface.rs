@@ -1,20 +1,27 @@
-//! Where each byte lies on the disk: one spiral from the outermost to the innermost track ([`Surface`]).
+//! The position of each byte on the disk ([`Surface`]): one spiral from the outermost to the innermost track.
 //!
-//! A byte's place is the time that the head would need to get there from byte 0 in one long transfer. Its remainder
-//! by a revolution is the angle; divided by a revolution and the number of surfaces it is the cylinder; and the
-//! difference of two places is the time of a transfer. Track and cylinder skew are what makes the rated rate of long
-//! transfers possible, so they are part of it. Leaves out spare sectors.
+//! The place of a byte is the time that the head needs to reach it from byte 0 in one long transfer:
+//!
+//! * The place modulo the time of a revolution is the angle.
+//! * The place divided by the time of a revolution and by the number of surfaces is the cylinder.
+//! * The difference of two places is the time of a transfer.
+//!
+//! The rated rate of long transfers includes track and cylinder skew, so places include both, too.
+//!
+//! # Not modelled
+//! Spare sectors.
 
 use super::SECTOR;
 use super::spec::DiskSpec;
 
-/// Binary digits after the point of nanoseconds per byte.
+/// Fraction bits of the fixed-point nanoseconds per byte.
 const FRACTION: u32 = 32;
 
-/// The bytes are cut into slices, at least two to the power of this many, so that a zone is found without a search.
+/// The disk has at least 2 to the power of this many slices of equal size, which find the zone of a byte without a
+/// search.
 const SLICES_BITS: u32 = 8;
 
-/// Tracks that hold equally much.
+/// Tracks of equal capacity.
 #[derive(Debug, Clone, Copy)]
 struct Zone {
     first_byte: u64,
@@ -24,13 +31,13 @@ struct Zone {
     rate: u64,
 }
 
-/// Where each byte lies.
+/// The position of each byte.
 #[derive(Debug, Clone)]
 pub struct Surface {
     zones: Vec<Zone>,
-    /// The zone in which each slice of the bytes begins.
+    /// The zone in which each slice begins.
     slices: Vec<u32>,
-    /// A slice is two to the power of this many bytes.
+    /// A slice has 2 to the power of this many bytes.
     slice_bits: u32,
     revolution_ns: u64,
     cylinder_ns: u64,
@@ -38,11 +45,12 @@ pub struct Surface {
 }
 
 impl Surface {
-    /// The surface of a description that is sound.
+    /// The surface of a valid description.
     pub(super) fn new(spec: &DiskSpec) -> Self {
         let count = u64::from(spec.zones);
         let (outer, inner) = (spec.outer_rate.get(), spec.inner_rate.get());
-        // The circumference, and with it what a track holds, is linear in the radius; zones have the same width.
+        // The circumference is linear in the radius, and so is the capacity of a track. All zones have the same
+        // width.
         let rate = |zone: u64| outer - (outer - inner) * (2 * zone + 1) / (2 * count);
         let total: u128 = (0..count).map(|zone| u128::from(rate(zone))).sum();
         let revolution_ns = spec.revolution().get();
@@ -84,7 +92,7 @@ impl Surface {
         zone.first_place + places(byte - zone.first_byte, zone.ns_per_byte)
     }
 
-    /// The first sector at or after a place.
+    /// The first sector at or after a place. Returns its first byte.
     #[inline]
     pub fn sector(&self, place: u64) -> u64 {
         let zone = &self.zones[self.zones.partition_point(|zone| zone.first_place <= place).max(1) - 1];
@@ -102,31 +110,31 @@ impl Surface {
         self.zone(byte).rate
     }
 
-    /// The cylinder of a place.
+    /// The cylinder at a place.
     #[inline]
     pub fn cylinder(&self, place: u64) -> u64 {
         place / self.cylinder_ns
     }
 
-    /// Cylinders of the disk.
+    /// Number of cylinders.
     pub fn cylinders(&self) -> u64 {
         self.end_place.div_ceil(self.cylinder_ns)
     }
 
-    /// Nanoseconds of a revolution.
+    /// Time of a revolution in nanoseconds.
     #[inline]
     pub fn revolution_ns(&self) -> u64 {
         self.revolution_ns
     }
 
-    /// How much of the disk's bytes lies on each of the zones, which have the same width: adds to 1.
+    /// Share of the disk's bytes in each zone. The zones have equal width, and the shares add up to 1.
     pub(super) fn weights(&self) -> Vec<f64> {
         let total: f64 = self.zones.iter().map(|zone| zone.rate as f64).sum();
         self.zones.iter().map(|zone| zone.rate as f64 / total).collect()
     }
 }
 
-/// The index of the last zone that begins at a byte or before it.
+/// Index of the last zone that begins at or before `byte`.
 fn last_before(zones: &[Zone], byte: u64) -> usize {
     zones.partition_point(|zone| zone.first_byte <= byte).max(1) - 1
 }

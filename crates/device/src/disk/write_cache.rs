@@ -1,6 +1,9 @@
-//! Writes that were acknowledged and are not on the surface ([`WriteCache`]): runs of bytes, neighbours merged.
+//! Acknowledged writes that are not yet on the surface ([`WriteCache`]), as runs of bytes with adjacent runs merged.
 //!
-//! Leaves out the time at which they are written, which the disk chooses, and reads that overlap a run only partly.
+//! The disk chooses the time of write-back, in module `device`.
+//!
+//! # Not modelled
+//! Reads that are only partly in the cache: they are served from the surface.
 
 use super::mechanism::Mechanism;
 use super::spec::{Queue, Scheduler};
@@ -15,19 +18,19 @@ struct Landing {
     end: u64,
 }
 
-/// Writes that were acknowledged and are not on the surface.
+/// Acknowledged writes that are not yet on the surface.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WriteCache {
     size: u64,
     scheduler: Scheduler,
-    /// How many runs the shortest positioning is chosen from.
+    /// Number of runs among which the shortest positioning time is searched.
     choices: usize,
-    /// End of each run, by its first byte; they neither overlap nor touch.
+    /// End of each run, by its first byte. Runs neither overlap nor touch.
     runs: BTreeMap<u64, u64>,
     bytes: u64,
-    /// First bytes of runs in the order of arrival, for `fifo`; some of these runs no longer exist.
+    /// First bytes of runs in order of arrival, for `fifo`. Some of these runs no longer exist.
     order: VecDeque<u64>,
-    /// Runs that are being written; they can be read from the cache until then.
+    /// Runs that are being written. Reads find a run in the cache until its write ends.
     landing: VecDeque<Landing>,
     landing_bytes: u64,
 }
@@ -51,7 +54,8 @@ impl WriteCache {
         self.runs.is_empty()
     }
 
-    /// Whether there is room for `length` more bytes at `now_ns`. A write larger than the cache needs an empty cache.
+    /// Returns true if there is room for `length` more bytes at `now_ns`. A write larger than the cache needs an
+    /// empty cache.
     #[inline]
     pub(super) fn has_room(&mut self, now_ns: u64, length: u64) -> bool {
         while let Some(landing) = self.landing.front()
@@ -64,7 +68,7 @@ impl WriteCache {
         used + length <= self.size || used == 0
     }
 
-    /// Whether all of these bytes are in memory at `now_ns`, in one run.
+    /// Returns true if one run, cached or being written at `now_ns`, holds all bytes from `first` to `end`.
     #[inline]
     pub(super) fn holds(&self, now_ns: u64, first: u64, end: u64) -> bool {
         let waiting = self.runs.range(..=first).next_back();
@@ -73,7 +77,7 @@ impl WriteCache {
             || landing.any(|it| it.first <= first && it.end >= end)
     }
 
-    /// Takes a write in.
+    /// Adds the bytes of a write.
     #[inline]
     pub(super) fn insert(&mut self, first: u64, end: u64) {
         let (mut start, mut stop) = (first, end);
@@ -93,7 +97,7 @@ impl WriteCache {
                 self.order.push_back(first);
             }
         }
-        // Runs that the write reached are one with it.
+        // Merges the following runs that the write overlaps or touches.
         while let Some((&next, &next_end)) = self.runs.range(start + 1..=stop).next() {
             self.runs.remove(&next);
             self.bytes -= next_end - next;
@@ -125,7 +129,7 @@ impl WriteCache {
         }
     }
 
-    /// Chooses what to write next: the first bytes of a run, up to `most`. There must be one.
+    /// Chooses the next bytes to write: up to `most` from the beginning of a run. Panics if there is no run.
     pub(super) fn choose(&mut self, mechanism: &Mechanism, most: u64) -> (u64, u64) {
         let run = match self.scheduler {
             Scheduler::Fifo => self.oldest(),
@@ -137,13 +141,13 @@ impl WriteCache {
         (run, end.min(run + most))
     }
 
-    /// The first bytes of the runs in the order of a sweep inwards that begins at `byte`; each once.
+    /// The first bytes of all runs in the order of an inward sweep that begins at `byte` and wraps around.
     fn sweep(&self, byte: u64) -> impl Iterator<Item = u64> {
         self.runs.range(byte..).chain(self.runs.range(..byte)).map(|(&run, _)| run)
     }
 
-    /// Of the next runs inwards, the one with the shortest positioning time. The search ends at a run to which the seek
-    /// alone takes longer than that.
+    /// The run with the shortest positioning time among the next runs inwards. The search ends at the first run whose
+    /// seek alone takes longer than the best positioning time.
     fn nearest(&self, mechanism: &Mechanism) -> Option<u64> {
         let start_ns = mechanism.free_ns;
         let mut best = None;
@@ -172,7 +176,7 @@ impl WriteCache {
         self.runs.keys().next().copied()
     }
 
-    /// Marks the bytes from `first`, where a run begins, to `end` as being written until `until_ns`.
+    /// Marks the bytes from `first` to `end` as being written until `until_ns`. A run must begin at `first`.
     pub(super) fn land(&mut self, first: u64, end: u64, until_ns: u64) {
         let run_end = self.runs.remove(&first).expect("a run begins here");
         self.bytes -= end - first;
@@ -186,12 +190,12 @@ impl WriteCache {
         self.landing_bytes += end - first;
     }
 
-    /// When the last write in progress is complete; 0 where there is none.
+    /// End of the last write to the surface; 0 if none is in progress.
     pub(super) fn landed_ns(&self) -> u64 {
         self.landing.back().map_or(0, |landing| landing.until_ns)
     }
 
-    /// Loses everything that is not on the surface at `now_ns`: how many bytes.
+    /// Discards all bytes that are not on the surface at `now_ns`. Returns their number.
     pub(super) fn lose(&mut self, now_ns: u64) -> u64 {
         let unfinished = self.landing.iter().filter(|it| it.until_ns > now_ns);
         let landing: u64 = unfinished.map(|it| it.end - it.first).sum();

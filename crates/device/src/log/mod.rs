@@ -1,7 +1,7 @@
-//! A log-structured layer over another device: whatever is written, wherever, goes to it in sequence.
+//! A log-structured layer over another device, which turns all writes into sequential writes.
 //!
-//! The layer itself, and how it behaves in virtual time, is `lowtide_logdisk`; the rules are in `docs/guide/logdisk.md`. Here is only
-//! its description.
+//! This module holds only the description. The layer and its behaviour in virtual time are in `lowtide_logdisk`; the
+//! rules are in `docs/guide/logdisk.md`.
 
 pub mod spec;
 

@@ -1,7 +1,7 @@
-//! The description of a log layer, as the table `[log]` of a device file writes it ([`LogParameters`]), with the device it
-//! lies on ([`LogSpec`]).
+//! The description of a log layer ([`LogParameters`], the table `[log]` of a device file) with its underlying device
+//! ([`LogSpec`]).
 //!
-//! Leaves out the name of the device and how it is found, see `lowtide_files::device`.
+//! The name of the underlying device is resolved in `lowtide_files::device`.
 
 use crate::spec::durability::Cache;
 use crate::spec::{AnyDevice, DeviceSpec, SpecError, check_times, fail};
@@ -13,31 +13,32 @@ use lowtide_logdisk::virtual_time::live_share;
 use lowtide_logdisk::{BLOCK, LogDevice, LogError, Options};
 use serde::{Deserialize, Serialize};
 
-/// Checkpoints while a log is written once, or more where there would be more than 1 GiB between two …
+/// Checkpoints during one write of the log's capacity. Large logs make more, since at most 1 GiB is written between
+/// two.
 const CHECKPOINTS: u64 = 24;
-/// … and never fewer slots than these.
+/// Lower bound on the slots written between two checkpoints.
 const FEWEST_SLOTS: u64 = 1024;
 
-/// A log layer with the device that it lies on.
+/// A log layer with its underlying device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LogSpec {
-    /// How it is laid out.
+    /// Parameters of the layer.
     pub parameters: LogParameters,
-    /// What it lies on.
+    /// The underlying device.
     pub over: Box<DeviceSpec>,
 }
 
-/// Everything about a log layer but its device.
+/// Parameters of a log layer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct LogParameters {
-    /// Bytes that are written one after the other and cleaned together; 1 MiB to 64 MiB, in steps of 1 MiB.
+    /// Size of a segment, the unit of sequential writing and of cleaning: 1 MiB to 64 MiB, a multiple of 1 MiB.
     #[serde(default = "default_segment")]
     pub segment: Bytes,
-    /// The share of slots that is never offered.
+    /// Share of slots outside the capacity, from 0.02 to 0.9.
     #[serde(default = "default_reserve")]
     pub reserve: f64,
-    /// Added to every request, and occupies nothing.
+    /// Latency added to every request. It does not occupy the device. Must be above 0.
     #[serde(default = "default_latency")]
     pub latency: Nanos,
 }
@@ -59,7 +60,7 @@ impl LogSpec {
         Options { segment: self.parameters.segment.get(), reserve: self.parameters.reserve }
     }
 
-    /// Where everything lies.
+    /// The positions of segments and checkpoints on the device.
     ///
     /// # Errors
     /// [`SpecError`] for the first key that is invalid.
@@ -89,32 +90,32 @@ impl LogSpec {
         })
     }
 
-    /// What the host may address: what the layer offers; nothing where there can be no such layer.
+    /// Bytes the host may address; 0 if the description is invalid.
     pub fn capacity(&self) -> Bytes {
         Bytes::new(self.geometry().map_or(0, |geometry| geometry.capacity()))
     }
 
-    /// Memory of the host that the map takes.
+    /// Host memory for the layer's map, in bytes.
     pub(crate) fn map_memory(&self) -> Bytes {
         Bytes::new(self.geometry().map_or(0, |geometry| u64::from(geometry.pages()) * BLOCK as u64))
     }
 
-    /// How it behaves: a smaller one makes checkpoints sooner, since segments wait for them.
+    /// Runtime settings. A smaller log makes checkpoints sooner, since segments are not reused before a checkpoint.
     fn running(&self) -> Running {
         let usual = Running::default();
         let share = self.capacity().get() / CHECKPOINTS / BLOCK as u64;
         Running { checkpoint_slots: share.max(FEWEST_SLOTS).min(usual.checkpoint_slots), ..usual }
     }
 
-    /// What the layer and its device keep acknowledged writes in. What was not flushed is lost with anything before it in the
-    /// log, so there is no less than between two checkpoints.
+    /// The combined cache of the layer and its device. An unflushed write is lost if any earlier record of the log is
+    /// lost, so the layer counts as a cache of all data between two checkpoints.
     pub(crate) fn cache(&self) -> Cache {
         let size = Bytes::new(self.running().checkpoint_slots * BLOCK as u64);
         Cache::Volatile { size, honours_flush: true }.beside(self.over.cache())
     }
 
-    /// The share of what the layer has room for that is live when the share `fill` of its capacity holds data; `None` where there can be
-    /// no such layer.
+    /// Live share of the usable slots if the share `fill` of the capacity holds data. `None` if the description is
+    /// invalid.
     pub fn live_share(&self, fill: f64) -> Option<f64> {
         Some(live_share(&self.geometry().ok()?, fill))
     }
@@ -122,7 +123,7 @@ impl LogSpec {
     /// Checks the description.
     ///
     /// # Errors
-    /// [`SpecError`] names the key that does not fit; of the device, behind `over`.
+    /// [`SpecError`] for the first key that is invalid. Keys of the underlying device begin with `over`.
     pub fn validate(&self) -> Result<(), SpecError> {
         let latency = self.parameters.latency;
         check_times([("latency", latency)])?;
@@ -133,12 +134,12 @@ impl LogSpec {
         self.geometry().map(drop)
     }
 
-    /// The same layer over a device `factor` times smaller; segments and timings stay.
+    /// The same layer over a device `factor` times smaller. Segment size and latency are unchanged.
     pub fn scaled(&self, factor: u64) -> LogSpec {
         LogSpec { parameters: self.parameters.clone(), over: Box::new(self.over.scaled(factor)) }
     }
 
-    /// A new log on a device as new.
+    /// Builds a new log on a new device.
     ///
     /// # Errors
     /// [`SpecError`] if the description is inconsistent.

@@ -1,27 +1,28 @@
 //! The memory that holds acknowledged writes ([`Cache`]): volatile or protected.
 //!
-//! Leaves out which device has which: [`crate::DeviceSpec::cache`] tells.
+//! [`crate::DeviceSpec::cache`] returns the cache of a device.
 
 use lowtide_core::{Bytes, suggest};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a device keeps acknowledged writes in until they are on its medium.
+/// The memory that holds acknowledged writes until they are on the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
-    /// What is acknowledged is durable: capacitors or a battery stand for the memory, or there is none.
+    /// Acknowledged writes are durable: capacitors or a battery protect the memory, or the device has no such memory.
     Protected,
-    /// What is acknowledged is lost with the power.
+    /// A power cut loses the acknowledged writes in the memory.
     Volatile {
-        /// Bytes it holds. A write is on the medium once so many bytes, its own among them, were acknowledged since.
+        /// Capacity in bytes, which bounds the loss. A write is on the medium once `size` bytes have been
+        /// acknowledged, counted from the write itself.
         size: Bytes,
-        /// Whether a flush, or a write with forced unit access, waits for the medium. Where not, both change nothing.
+        /// True if a flush or a write with forced unit access waits for the medium. If false, neither has an effect.
         honours_flush: bool,
     },
 }
 
 impl Cache {
-    /// Its kind.
+    /// The kind of the cache.
     pub const fn kind(self) -> CacheKind {
         match self {
             Cache::Protected => CacheKind::Protected,
@@ -30,12 +31,13 @@ impl Cache {
         }
     }
 
-    /// Two devices that hold different data.
+    /// The combined cache of two devices that hold different data. Sizes are added.
     pub(crate) fn beside(self, other: Cache) -> Cache {
         self.with(other, |one, other| Bytes::new(one.get().saturating_add(other.get())))
     }
 
-    /// Two devices of which either may be read.
+    /// The combined cache of two devices that hold the same data, either of which may be read. The larger size
+    /// counts.
     pub(crate) fn or(self, other: Cache) -> Cache {
         self.with(other, Bytes::max)
     }
@@ -51,14 +53,14 @@ impl Cache {
     }
 }
 
-/// A kind of cache, whatever its size. Parses from and prints as a word.
+/// A kind of cache. Parses from and prints as a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheKind {
-    /// `protected`: what is acknowledged is durable.
+    /// `protected`: acknowledged writes are durable.
     Protected,
-    /// `volatile`: what is flushed is durable.
+    /// `volatile`: flushed writes are durable.
     Volatile,
-    /// `lying`: flushes are answered, and change nothing.
+    /// `lying`: flushes are acknowledged and have no effect.
     Lying,
 }
 
@@ -73,13 +75,13 @@ impl fmt::Display for CacheKind {
     }
 }
 
-/// A word that is no kind of cache.
+/// The error of a word that is no kind of cache.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{value}` is no kind of cache: protected, volatile or lying{hint}")]
 pub struct CacheKindError {
-    /// The word as given.
+    /// The invalid word.
     pub value: String,
-    /// The nearest valid word, as a question; or nothing.
+    /// The nearest valid word as a question, or empty.
     pub hint: String,
 }
 

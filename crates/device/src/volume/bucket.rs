@@ -1,19 +1,19 @@
-//! A token bucket: what is used beyond a base rate is paid from credits, and never faster than a peak rate.
+//! A token bucket: a base rate, and credits for more than the base rate, up to a peak rate.
 //!
-//! Leaves out what a token stands for: a request, or a byte.
+//! The caller defines a token: a request or a byte.
 
 use serde::{Deserialize, Serialize};
 
-/// A bucket of tokens.
+/// A token bucket.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Bucket {
-    /// Tokens that come in a second.
+    /// Tokens per second that the bucket gains.
     base: f64,
-    /// Tokens that may be taken in a second while there are credits.
+    /// Tokens per second that may be taken while there are credits.
     peak: f64,
     most: f64,
     credits: f64,
-    /// When what was taken so far has passed, and `credits` was counted.
+    /// End of the last take, and the time at which `credits` was computed.
     busy_ns: u64,
 }
 
@@ -24,16 +24,16 @@ impl Bucket {
         Bucket { base, peak, most, credits: most, busy_ns: 0 }
     }
 
-    /// The credits at `now_ns`, if nothing was taken meanwhile.
+    /// The credits at `now_ns`, if no tokens are taken until then.
     pub(super) fn credits(&self, now_ns: u64) -> f64 {
         let seconds = now_ns.saturating_sub(self.busy_ns) as f64 / 1e9;
         (self.credits + seconds * self.base).min(self.most)
     }
 
-    /// Takes `tokens` in turn; when they have passed.
+    /// Takes `tokens` after all earlier takes. Returns the end in nanoseconds.
     ///
-    /// A turn lasts `tokens / peak`, and credits come meanwhile; what they do not cover is waited for at the base
-    /// rate.
+    /// A take lasts at least `tokens / peak`, and the bucket gains tokens meanwhile. Tokens beyond the credits wait
+    /// for the base rate.
     pub(super) fn take(&mut self, now_ns: u64, tokens: u64) -> u64 {
         let begin_ns = self.busy_ns.max(now_ns);
         let held = self.credits(begin_ns);

@@ -1,4 +1,4 @@
-//! A cloud volume: a device known only by its limits, which two token buckets enforce.
+//! A cloud volume: a device described only by its limits, which two token buckets enforce.
 //!
 //! The equations are in `docs/models/volume.md`.
 //!
@@ -53,7 +53,7 @@ impl Volume {
         })
     }
 
-    /// The credits left at `now`.
+    /// The credits at `now`, in requests.
     pub fn credits(&self, now: VirtualTime) -> f64 {
         self.requests.credits(now.as_nanos())
     }

@@ -1,6 +1,6 @@
-//! The description of a cloud volume, as the table `[volume]` of a device file writes it.
+//! The description of a cloud volume: the table `[volume]` of a device file.
 //!
-//! Leaves out names and prices of volume types, which device files carry.
+//! Names and prices of volume types are in the device files.
 
 use crate::spec::{SpecError, check_rate, check_times, fail};
 use lowtide_core::{Bytes, Nanos};
@@ -15,30 +15,30 @@ const MOST_CREDITS: u64 = 1 << 50;
 pub struct VolumeSpec {
     /// Bytes the host may address.
     pub capacity: Bytes,
-    /// Requests a second that it serves for ever; also the rate at which credits come.
+    /// Sustained requests per second; also the rate at which credits accrue.
     pub iops: u64,
-    /// More than that for a while.
+    /// Rate above `iops` while credits last; none if absent.
     #[serde(default)]
     pub burst: Option<Burst>,
-    /// Bytes a second, reads and writes together; no limit when absent.
+    /// Bytes per second, reads and writes together; no limit if absent.
     #[serde(default)]
     pub throughput: Option<Bytes>,
-    /// Up to so many bytes a request counts as one, up to twice as many as two.
+    /// Largest size that counts as one request. A larger request counts once per `io_size` begun.
     pub io_size: Bytes,
-    /// From request to answer, where no limit is met.
+    /// Latency of a request that meets no limit.
     pub latency: Nanos,
-    /// Added at random, uniform from none to all of it.
+    /// Upper bound of a random addition to the latency, which is uniform from 0.
     #[serde(default)]
     pub latency_spread: Nanos,
 }
 
-/// What may be used beyond the base rate.
+/// A rate above the base rate, paid from credits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Burst {
-    /// Requests a second while there are credits.
+    /// Requests per second while there are credits.
     pub iops: u64,
-    /// The most credits, and those of a new volume; one is one request.
+    /// Maximum number of credits, and the credits of a new volume. One credit pays for one request.
     pub credits: u64,
 }
 
@@ -70,7 +70,7 @@ impl VolumeSpec {
         check_times([("latency", self.latency), ("latency-spread", self.latency_spread)])
     }
 
-    /// The same volume with a smaller capacity and as much fewer credits; rates stay.
+    /// The same volume with capacity and credits divided by `factor`. Rates are unchanged.
     pub fn scaled(&self, factor: u64) -> VolumeSpec {
         let mut spec = self.clone();
         let factor = factor.max(1);

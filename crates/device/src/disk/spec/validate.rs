@@ -1,6 +1,9 @@
-//! What a description must keep for a disk to turn: checked before anything is derived from it.
+//! Validation of disk descriptions, before anything is derived from them.
 //!
-//! Everything that passes here can be simulated without a panic or an overflow. Leaves out whether it was ever built.
+//! A valid description can be simulated without a panic or an overflow.
+//!
+//! # Not checked
+//! Whether such a disk was ever built.
 
 use super::{DiskSpec, Scheduler, SpecError, WriteCache};
 use crate::disk::{SECTOR, SeekCurve, Surface};
@@ -12,9 +15,9 @@ const SLOWEST: Bytes = Bytes::new(1_000_000);
 const FASTEST: Bytes = Bytes::new(100_000_000_000);
 const LONGEST: Nanos = Nanos::from_secs(1);
 const FEWEST_CYLINDERS: u64 = 16;
-/// Single precision counts this far.
+/// Single precision represents cylinder numbers exactly up to this limit.
 const MOST_CYLINDERS: u64 = 1 << 24;
-/// A seek, in revolutions: what the scheduler's coarse time can hold.
+/// Longest seek in revolutions. The scheduler's coarse time holds no more.
 const LONGEST_SEEK: u64 = 12;
 const MOST_QUEUED: u32 = 256;
 const MOST_SEGMENTS: u32 = 256;
