@@ -10,7 +10,7 @@ pub struct Interval {
     pub start_ns: u64,
     /// End of the interval, in nanoseconds since the start of the load.
     pub end_ns: u64,
-    /// By kind, in the order of [`Kind::ALL`].
+    /// Outcomes of each kind, in the order of [`Kind::ALL`].
     pub kinds: [Tally; Kind::ALL.len()],
 }
 

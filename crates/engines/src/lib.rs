@@ -1,8 +1,8 @@
-//! TPC-C, and models of storage engines in virtual time. Pure: no I/O, no clock.
+//! TPC-C, and models of storage engines in virtual time. The crate is pure: it has no I/O and no clock.
 //!
-//! [`tpcc`] is the benchmark, for models and real databases. [`model`] has the storage engines that run it.
-//! [`inserts`] is an engine whose sessions only insert. Real databases are in crate `lowtide-oltp`, devices
-//! in crate `lowtide-device`.
+//! [`tpcc`] is the benchmark, for models and real databases. [`model`] contains the modelled storage engines that run
+//! TPC-C. [`inserts`] is a modelled engine whose connections only insert. Real databases are in crate `lowtide-oltp`,
+//! devices in crate `lowtide-device`.
 
 pub mod inserts;
 mod interval;

@@ -1,18 +1,18 @@
 //! Settings of a database: engine, memory, durability, I/O.
 //!
-//! The fields are factors of an experiment, with the same names for all engines. Each engine lists the
-//! settings that it does not support; none is dropped silently.
+//! The fields are factors of an experiment, with common names for all engines. Each engine reports the settings that
+//! it does not support.
 
 use lowtide_core::Bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// A database engine, and its storage engine if it has several.
+/// A database engine, combined with a storage engine if the database has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
-    /// SQLite, within lowtide: nothing to install.
+    /// SQLite, embedded in lowtide.
     #[default]
     Sqlite,
     /// MariaDB or MySQL with InnoDB.
@@ -64,11 +64,11 @@ impl Engine {
     pub fn has_one_writer(self) -> bool {
         matches!(self, Engine::Sqlite)
     }
-    /// Returns true if the log keeps the size in the settings.
+    /// Returns true if the log has the fixed size given in the settings.
     pub fn has_sized_log(self) -> bool {
         !matches!(self, Engine::Sqlite)
     }
-    /// URL schemes of its servers. Empty if lowtide cannot connect to a server that already runs.
+    /// URL schemes of the engine's servers. Empty if lowtide cannot connect to a running server.
     pub fn schemes(self) -> &'static [&'static str] {
         match self {
             Engine::Mariadb => &["mariadb://", "mysql://"],
@@ -108,17 +108,18 @@ pub enum Durability {
     #[default]
     Full,
     /// The log is in the kernel's page cache, and on the device within about a second:
-    /// `innodb_flush_log_at_trx_commit = 2`, PostgreSQL `synchronous_commit = off`. SQLite has no such level.
-    /// The nearest, `NORMAL`, syncs at checkpoints only.
+    /// `innodb_flush_log_at_trx_commit = 2`, PostgreSQL `synchronous_commit = off`. SQLite has no such level and uses
+    /// the nearest, `NORMAL`, which syncs only at checkpoints.
     Second,
-    /// A commit does not wait: `innodb_flush_log_at_trx_commit = 0`, PostgreSQL `fsync = off`, SQLite `OFF`.
+    /// A commit does not wait for the log: `innodb_flush_log_at_trx_commit = 0`, PostgreSQL `fsync = off`, SQLite
+    /// `OFF`.
     None,
 }
 
 /// Historical settings, with today's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Preset {
-    /// The published studies of 2009 to 2011: MySQL 5.4 and 5.5 with InnoDB.
+    /// Settings of the published studies of 2009 to 2011: MySQL 5.4 and 5.5 with InnoDB.
     #[serde(rename = "2010")]
     Y2010,
 }
@@ -129,7 +130,7 @@ impl Preset {
 }
 
 impl Durability {
-    /// All levels, with their names in experiments.
+    /// All durability levels, with their names in experiments.
     pub const NAMES: [(&str, Durability); 3] =
         [("full", Durability::Full), ("second", Durability::Second), ("none", Durability::None)];
     /// Name in experiments.
@@ -164,7 +165,7 @@ pub struct Settings {
     pub durability: Option<Durability>,
     /// Method of writing data files: `O_DIRECT`, `fsync`, …; PostgreSQL's `wal_sync_method`.
     pub flush_method: Option<String>,
-    /// Protection against torn pages: doublewrite, full-page writes.
+    /// Protection against torn pages: doublewrite buffer, full-page writes.
     pub doublewrite: Option<bool>,
     /// Write dirty neighbours together with a page: `innodb_flush_neighbors`.
     pub flush_neighbours: Option<bool>,
@@ -176,14 +177,14 @@ pub struct Settings {
     /// Bytes of log between checkpoints: `innodb_log_file_size`, `max_wal_size`, SQLite's
     /// `wal_autocheckpoint`.
     pub log_size: Option<Bytes>,
-    /// Number of files or tablespaces of the data: `innodb_data_file_path` of a shared tablespace,
-    /// PostgreSQL's tablespaces. `None` is one file per table.
+    /// Number of data files or tablespaces: `innodb_data_file_path` of a shared tablespace, PostgreSQL's tablespaces.
+    /// `None` means one file per table.
     pub data_files: Option<u32>,
     /// Size of each MariaDB data file except the last, which grows. The default is 128 MiB.
     pub data_file_size: Option<Bytes>,
-    /// Options with the server's own names. They override all other settings.
+    /// Options under the server's own names. These options override all other settings.
     pub options: Vec<(String, String)>,
-    /// Directory of the server's programs, instead of the system's.
+    /// Directory of the server's programs. `None` uses the installed programs.
     pub programs: Option<PathBuf>,
 }
 

@@ -1,16 +1,19 @@
-//! Power cuts under databases in wall time: a server, a filesystem of the kernel, and a simulated drive that is attached.
+//! Power cuts under databases in wall time: a database server on a kernel filesystem on an attached simulated drive.
 //!
 //! ```text
 //!   terminals ─► server ─► xfs | ext4 ─► attached drive ◄─ power cut, in wall time
 //!       └─► Ledger         mounted again ◄─ power on
 //! ```
 //!
-//! The drive and its host lose power together. Transactions that the server acknowledges after the cut was ordered do not
-//! count, the server is killed, and the kernel can no longer write its dirty pages. Then the filesystem is mounted and the
-//! server started, both recover, and all acknowledged transactions are looked up. Several terminals run concurrently, so
-//! the order of commits is unknown and not checked. A corrupt database, or one whose filesystem cannot be mounted, is
-//! replaced by the loaded database on a new drive. SQLite has one terminal, and exclusive access to its file. The machine
-//! must have root access, FUSE and loop devices. Not here: log disks, and performance.
+//! The drive and its host lose power together. At the cut the server is killed, and the kernel can no longer write
+//! dirty pages. Transactions acknowledged after the cut was requested do not count. At power-on the filesystem is
+//! mounted and the server started. After both have recovered, all acknowledged transactions are looked up. Several
+//! terminals run concurrently, so the order of commits is unknown and not checked. If the database is corrupt or its
+//! filesystem cannot be mounted, a copy of the loaded database on a new drive replaces it. SQLite has one terminal
+//! and exclusive access to its file. The run needs root access, FUSE and loop devices.
+//!
+//! # Not modelled
+//! Log disks and performance.
 
 use super::evidence::{self, Evidence};
 use super::keep::Keeper;
@@ -35,11 +38,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The range of the fewest transactions between two cuts.
+/// Smallest and largest value of the random minimum of transactions between two cuts.
 const COMMITS: [u32; 2] = [30, 300];
-/// The longest delay of the cut after these transactions, in milliseconds.
+/// Longest delay from the last of these transactions to the cut, in milliseconds.
 const WITHIN_MS: u32 = 100;
-/// A database without a completed transaction for this time is dead.
+/// A database that completes no transaction for this time counts as dead.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The interval at which completed transactions are counted.
 const POLL: Duration = Duration::from_millis(2);
@@ -71,7 +74,7 @@ struct Rounds<'a> {
     interrupt: &'a Arc<AtomicBool>,
     settings: Settings,
     scale: Scale,
-    /// `None` while the database does not run. Dropped before the drive, which it uses.
+    /// `None` while the database does not run. Must be dropped before the drive, because the database uses the drive.
     instance: Option<Box<dyn Instance>>,
     drive: Option<Attached>,
     /// The loaded database, and the server's other files.
@@ -81,7 +84,7 @@ struct Rounds<'a> {
     /// The number of drives so far.
     drives: u64,
     keeper: Option<Keeper<'a>>,
-    /// Checks the requests of the drive, if files are kept.
+    /// Checks the requests to the drive. Used only if files are kept.
     contract: Contract,
     kernel: KernelLog,
 }
@@ -187,13 +190,13 @@ impl<'a> Rounds<'a> {
         Places { data: self.drive().path().join("data"), log: None, run: self.own.path().join("run") }
     }
 
-    /// Starts the loaded database and waits for its recovery, which ends with the first answer at the latest.
+    /// Starts the loaded database and waits until it has recovered, which its first answer proves.
     fn start(&mut self) -> Result<(), OltpError> {
         self.start_empty()?;
         self.database().number("SELECT count(*) FROM warehouse").map(drop)
     }
 
-    /// Starts the database, and creates it if there is none.
+    /// Starts the database. Creates the database if none exists.
     fn start_empty(&mut self) -> Result<(), OltpError> {
         let places = self.places();
         let started = match self.settings.engine.is_embedded() {
@@ -239,7 +242,7 @@ impl<'a> Rounds<'a> {
         };
         let mut damage = failed.or(damage);
         if damage.is_some() {
-            // A drive whose server ended is an error of this run, not damage of the database.
+            // If the drive's server process has ended, the run fails. The database is not damaged.
             self.drive().stat()?;
         }
         let kernel = self.kernel.of(&devices);
@@ -365,7 +368,8 @@ impl<'a> Rounds<'a> {
             load.is_over.store(true, Ordering::SeqCst);
             let cut = load.clock();
             let lost = self.drive().power_cut(Tear::Page);
-            // The server's clients get an error; the sessions of an embedded database get it from the drive.
+            // Unblocks the terminals: stopping the server gives its clients an error. The sessions of an embedded
+            // database get an error from the drive.
             drop(instance);
             let commits = terminals.into_iter().flat_map(|terminal| terminal.join().unwrap_or_default());
             (lost.map(|_| cut), commits.collect::<Vec<_>>())
@@ -381,11 +385,11 @@ struct Written {
     cut: Nanos,
     /// The first failure while the power was on.
     failed: Option<String>,
-    /// Begin and end of acknowledged commits, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Start and end of each acknowledged commit, in nanoseconds of `CLOCK_MONOTONIC`.
     commits: Vec<(u64, u64)>,
 }
 
-/// The state that the terminals share.
+/// State shared by the terminals.
 struct Load<'a> {
     ledger: &'a Mutex<Ledger>,
     began: Instant,
@@ -420,7 +424,7 @@ struct Terminal<'a> {
 }
 
 impl Terminal<'_> {
-    /// Runs transactions until the power is cut. Returns the acknowledged commits that can be lost; see
+    /// Runs transactions until the power is cut. Returns the acknowledged commits whose loss would be visible; see
     /// [`Written::commits`].
     fn run(mut self) -> Vec<(u64, u64)> {
         let (load, mut commits) = (self.load, Vec::new());
@@ -462,7 +466,8 @@ mod tests {
     use lowtide_engines::tpcc::Transaction;
     use lowtide_oltp::Outcome;
 
-    /// A session that fails after a number of transactions, and may set a flag before it reports the failure.
+    /// A session that fails after a given number of transactions. Sets the flag, if any, before it reports the
+    /// failure.
     struct Fails<'a>(u32, Option<&'a AtomicBool>);
 
     impl Session for Fails<'_> {

@@ -7,7 +7,8 @@
 //!   a copy of the files, opened elsewhere ─► is it complete?                     yes: the harness, no: the database
 //! ```
 //!
-//! Not here: copies of servers' databases, which are not opened.
+//! # Not handled
+//! Copies of server databases are not opened.
 
 use super::ledger::Ledger;
 use super::{Row, contradiction};
@@ -20,8 +21,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// The largest difference between the times in the drive's log and those of commits. Both are of the same clock, but
-/// are read one after another.
+/// Largest difference between the recorded times of one event in the drive's log and in the list of commits. Both
+/// records use the same clock but read it at different moments.
 const CLOCKS_NS: u64 = 1_000_000;
 
 /// The component at fault.
@@ -29,7 +30,7 @@ const CLOCKS_NS: u64 = 1_000_000;
 pub(super) enum Fault {
     /// The simulated drive.
     Drive,
-    /// The path between database and drive: a flush did not arrive, or not in time.
+    /// The path between database and drive: a flush arrived late or not at all.
     Path,
     /// The filesystem: the drive kept its contract, but the filesystem does not work on its contents.
     Filesystem,
@@ -56,7 +57,7 @@ impl fmt::Display for Fault {
 pub(super) struct Evidence {
     /// The findings in the drive's log.
     pub(super) findings: Findings,
-    /// Acknowledged commits: their begin and end, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Start and end of each acknowledged commit, in nanoseconds of `CLOCK_MONOTONIC`.
     pub(super) commits: Vec<(u64, u64)>,
     /// Unreadable files.
     pub(super) unreadable: Vec<String>,
@@ -67,7 +68,7 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// Commits without a flush between their begin and end.
+    /// Commits without a flush between start and end.
     pub(super) fn unflushed(&self) -> Vec<(u64, u64)> {
         let flushed = |(from, to): &(u64, u64)| {
             let within =
@@ -127,7 +128,7 @@ impl fmt::Display for Evidence {
     }
 }
 
-/// Opens a copy of the files of a database in a directory of its own, and returns its damage; see [`Evidence::copy`].
+/// Opens a copy of a database's files in a separate directory and returns the damage; see [`Evidence::copy`].
 pub(super) fn of_copy(
     row: &Row,
     (copy, scratch): (&Path, &Path),

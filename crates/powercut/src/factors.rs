@@ -1,6 +1,6 @@
 //! The settings of a run, as combinations of the values of several factors ([`Factors`]).
 //!
-//! Not here: running the settings.
+//! The crate root and its modules `simulated` and `attached` run the settings.
 
 use super::{Asked, Journal, PowercutError, Setting};
 use lowtide_core::Filesystem;
@@ -13,25 +13,25 @@ use lowtide_live::Offer;
 pub struct Factors {
     /// Databases.
     pub engine: Vec<Engine>,
-    /// What a commit waits for.
+    /// Durability of commits.
     pub durability: Vec<Durability>,
     /// SQLite's journals; other databases have their own.
     pub journal: Vec<Journal>,
-    /// Filesystems; if empty, the simulated one for SQLite and XFS for servers.
+    /// Filesystems. If empty: the simulated filesystem for SQLite, XFS for servers.
     pub filesystem: Vec<Option<Filesystem>>,
-    /// Whether the filesystem flushes the drive.
+    /// `true` if the filesystem flushes the drive.
     pub barrier: Vec<bool>,
     /// Caches of the drive; if empty, the cache in the device file.
     pub cache: Vec<CacheKind>,
 }
 
 impl Factors {
-    /// All settings, in the order of the values; the last factor varies fastest. With `possible`, impossible settings are
-    /// skipped.
+    /// Returns all settings in the order of the values; the last factor varies fastest. `possible` skips impossible
+    /// settings.
     ///
     /// # Errors
-    /// [`PowercutError`] for an impossible setting, if all settings are impossible, or if the device or its cache is
-    /// unknown.
+    /// [`PowercutError`] if the device or a cache of it is unknown, if all settings are impossible, or, without
+    /// `possible`, if any setting is impossible.
     pub fn settings(&self, asked: &Asked, possible: bool) -> Result<Vec<Setting>, PowercutError> {
         let offer = Offer { scale: asked.scale, ..Offer::of(&asked.device) };
         let mut caches = self.cache.clone();
@@ -78,7 +78,7 @@ impl Factors {
 }
 
 impl Setting {
-    /// Returns the reason why the setting is impossible as an error.
+    /// Checks that the setting is possible. The error is the reason why not.
     fn check(&self) -> Result<(), String> {
         let Setting { engine, filesystem, barrier, .. } = self;
         if !engine.has_transactions() {

@@ -9,7 +9,9 @@
 //!                                       requests.log   the requests of the drive since the previous cut
 //! ```
 //!
-//! Not here: the contents of the drive, and databases in virtual time, which the same seed reproduces.
+//! # Not handled
+//! The contents of the drive are not kept. Databases in virtual time are not kept either, because the same seed
+//! reproduces them.
 
 use super::{KEPT, Row, Setting, filesystem_name};
 use lowtide_files::output::{CommandFiles, OutputFolder};
@@ -31,10 +33,10 @@ impl<'a> Keeper<'a> {
         Keeper { directory, interrupt }
     }
 
-    /// Copies the files of a database that is not open.
+    /// Copies the files of a closed database.
     ///
     /// # Errors
-    /// [`OltpError`] if a file cannot be copied, or an earlier run kept files for the same cut.
+    /// [`OltpError`] if a file cannot be copied, or if an earlier run kept files for the same cut.
     pub(super) fn copy(&self, row: &Row, data: &Path) -> Result<(), OltpError> {
         let folder = self.folder(row);
         if folder.exists() {
@@ -44,12 +46,12 @@ impl<'a> Keeper<'a> {
         snapshot::copy(data, &folder.join("data"), self.interrupt, &|_| {}).map(drop)
     }
 
-    /// Keeps the copy, and adds the evidence `why` and the log of the drive.
+    /// Keeps the copy. Adds the evidence `why` and the drive's log.
     ///
     /// # Errors
     /// [`OltpError`] if a file cannot be written.
     pub(super) fn keep(&self, row: &Row, why: &str, log: &Path) -> Result<(), OltpError> {
-        // Without a mounted filesystem there is no copy.
+        // No copy exists if the filesystem could not be mounted.
         let folder = OutputFolder::new(KEPT, &self.folder(row), &CommandFiles::default());
         let written = folder.and_then(|folder| {
             folder.make()?;
@@ -60,7 +62,7 @@ impl<'a> Keeper<'a> {
         written.map_err(|error| OltpError::Io { path: self.folder(row), source: error.into() })
     }
 
-    /// The directory with the copy after the row's last cut.
+    /// The directory of the copy made after the row's last cut.
     pub(super) fn data(&self, row: &Row) -> PathBuf {
         self.folder(row).join("data")
     }

@@ -1,7 +1,8 @@
-//! Messages of the kernel about a block device and its filesystem ([`KernelLog`]), which have more details than the "I/O
-//! error" that a database gets.
+//! Kernel messages about a block device and its filesystem ([`KernelLog`]). A database only gets "I/O error"; the
+//! kernel's messages have the details.
 //!
-//! Not here: messages that name no device. Without permission to read the kernel's log there are no messages.
+//! # Not handled
+//! Messages that name no device are ignored. Without permission to read the kernel's log, no messages are returned.
 
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
@@ -9,9 +10,9 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Longest record of `/dev/kmsg` in bytes, as the kernel defines it.
+/// Maximum record size of `/dev/kmsg` in bytes, as defined by the kernel.
 const LONGEST: usize = 8192;
-/// Most messages that are kept.
+/// Maximum number of messages returned by one call.
 const MOST: usize = 100;
 
 /// The messages of the kernel since [`KernelLog::from_now`].
@@ -30,7 +31,7 @@ impl KernelLog {
         KernelLog { file: opened.ok().and_then(at_end) }
     }
 
-    /// New messages about one of these block devices.
+    /// Returns new messages that name one of `devices`.
     pub(super) fn of(&mut self, devices: &[String]) -> Vec<String> {
         let mut record = vec![0; LONGEST];
         let mut lines = Vec::new();
@@ -39,7 +40,8 @@ impl KernelLog {
                 Ok(0) => break,
                 Ok(length) => lines.extend(message(&String::from_utf8_lossy(&record[..length]))),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Records were overwritten before they were read. The next read returns the next record.
+                // The kernel overwrote records before they were read. The next read continues with the oldest
+                // remaining record.
                 Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
                 Err(_) => break,
             }
@@ -50,13 +52,13 @@ impl KernelLog {
     }
 }
 
-/// The text of a record: `6,1234,5678,-;text`, without the fields on later lines.
+/// The text of a record such as `6,1234,5678,-;text`. The lines after the first hold other fields.
 fn message(record: &str) -> Option<String> {
     let (_, text) = record.split_once(';')?;
     text.lines().next().map(str::to_owned)
 }
 
-/// Whether a message names a device: `loop1` is not `loop10`.
+/// Returns whether `line` names `device`. `loop10` does not name `loop1`.
 fn names(line: &str, device: &str) -> bool {
     line.match_indices(device)
         .any(|(at, _)| !line[at + device.len()..].starts_with(|c: char| c.is_ascii_digit()))
@@ -68,8 +70,8 @@ pub(super) fn loop_device(mounted: &Path) -> Option<String> {
     Some(format!("loop{}", rustix::fs::minor(number)))
 }
 
-/// The files below a directory that cannot be read to their end, with the errors. SQLite calls the database of such a
-/// file malformed.
+/// Returns the files below a directory that cannot be read to the end, each with its error. SQLite reports a database
+/// in such a file as malformed.
 pub(super) fn unreadable(directory: &Path) -> Vec<String> {
     let mut unreadable = Vec::new();
     let entries = match std::fs::read_dir(directory) {

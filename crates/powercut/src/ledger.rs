@@ -1,23 +1,25 @@
-//! The ledger of transactions that a database acknowledged ([`Ledger`]), kept outside of it, and their lookup after a cut.
+//! The ledger of acknowledged transactions ([`Ledger`]), kept outside the database, and the lookup of these
+//! transactions after a power cut.
 //!
-//! Each payment has a unique amount, by which it is found. New orders are counted by customer, and deliveries in total. If
-//! some of several equal transactions are lost, the newest count as lost. Transactions in flight at a cut may be found or
-//! not, and transactions lost at an earlier cut may return. Not here: the consistency of rows (`lowtide_oltp::check`).
+//! Each payment is found by its unique amount. New orders are counted per customer, deliveries in total. If some of
+//! several equal transactions are lost, the newest count as lost. A transaction in flight at a cut may or may not be
+//! found. A transaction lost at an earlier cut may return. `lowtide_oltp::check` checks the consistency of rows.
 
 use lowtide_core::Nanos;
 use lowtide_engines::tpcc::{DISTRICTS, Scale, Transaction};
 use lowtide_oltp::{Database, OltpError, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The first unique amount, in cents. The amounts of the load, and those that the specification allows, are smaller.
+/// The first unique amount, in cents. Amounts in the loaded data and amounts allowed by the specification are
+/// smaller.
 const FIRST_AMOUNT: i64 = 1_000_000;
 
 /// The visible effect of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Mark {
-    /// A payment of an amount.
+    /// The amount of a payment, in cents.
     Amount(i64),
-    /// An order of a customer: district and number.
+    /// A new order of a customer: district and customer number.
     Order(u32, u32),
     /// A number of delivered orders.
     Delivered(u32),
@@ -38,17 +40,18 @@ pub struct Found {
     pub lost: u64,
     /// Time from the acknowledgement of the oldest lost transaction to the cut.
     pub oldest: Option<Nanos>,
-    /// A transaction was found that was acknowledged after a lost one. With concurrent terminals this is no damage, because
-    /// acknowledgements come in another order than commits.
+    /// A found transaction was acknowledged after a lost transaction. With concurrent terminals this is not damage,
+    /// because acknowledgements may arrive in a different order from commits.
     pub gap: bool,
-    /// Transactions that were lost after an earlier cut, and found now.
+    /// Transactions that were lost after an earlier cut and are now found.
     pub returned: u64,
     /// Transactions that were found but never requested.
     pub strange: u64,
 }
 
 impl Found {
-    /// Describes an impossible result; `None` if there is none. A gap is impossible if transactions were `sequential`.
+    /// Describes an impossible result; `None` if the result is possible. A gap is impossible if transactions were
+    /// `sequential`.
     pub fn damage(&self, sequential: bool) -> Option<String> {
         if self.strange > 0 {
             return Some(format!("{} transactions were found but never requested", self.strange));
@@ -64,10 +67,10 @@ pub struct Ledger {
     entries: Vec<Entry>,
     /// Transactions with an unknown outcome.
     unknown: Vec<Transaction>,
-    /// Transactions that were lost.
+    /// Transactions lost at earlier cuts.
     lost: Vec<Mark>,
     next_amount: i64,
-    /// The number of entries that were looked up before.
+    /// Number of entries that an earlier lookup checked.
     looked: usize,
 }
 
@@ -80,7 +83,7 @@ impl Ledger {
         }
     }
 
-    /// Adds a transaction that was acknowledged at `at`. Returns whether its loss would be visible.
+    /// Adds a transaction acknowledged at `at`. Returns `true` if its loss would be visible.
     pub fn acknowledge(&mut self, transaction: &Transaction, outcome: Outcome, at: Nanos) -> bool {
         let mark = match (transaction, outcome) {
             (Transaction::Payment(payment), Outcome::Committed) => Mark::Amount(payment.amount),
@@ -109,12 +112,12 @@ impl Ledger {
         self.entries.len()
     }
 
-    /// Whether it has no transactions.
+    /// Returns whether the ledger is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Looks up all transactions that were acknowledged before the power cut at `cut`. Afterwards the ledger has the
+    /// Looks up all acknowledged transactions after the power cut at `cut`. On return, the ledger holds the
     /// transactions that were found.
     ///
     /// # Errors
@@ -122,7 +125,8 @@ impl Ledger {
     pub fn look(&mut self, database: &dyn Database, scale: &Scale, cut: Nanos) -> Result<Found, OltpError> {
         let mut effects = Effects::read(database, scale)?;
         let mut found = Found::default();
-        // Entries are taken from the oldest to the newest, so the newest of equal ones are lost.
+        // Effects are assigned to entries from oldest to newest, so the newest of several equal transactions are
+        // lost.
         let kept: Vec<bool> = self.entries.iter().map(|entry| effects.take(&entry.mark)).collect();
         let last_kept = kept.iter().rposition(|kept| *kept).map_or(0, |last| last + 1);
         for (number, entry) in self.entries.iter().enumerate().filter(|(number, _)| !kept[*number]) {
@@ -131,7 +135,7 @@ impl Ledger {
             let age = Nanos::new(cut.get().saturating_sub(entry.at.get()));
             found.oldest = found.oldest.max(Some(age));
         }
-        // The remaining effects are of transactions in flight, of earlier losses, or strange.
+        // Remaining effects come from transactions in flight or from earlier losses. All other effects are strange.
         let mut marks = Vec::new();
         for transaction in std::mem::take(&mut self.unknown) {
             marks.extend(effects.mark_of(&transaction).filter(|mark| effects.take(mark)));
@@ -190,8 +194,8 @@ impl Effects {
         remaining.is_some()
     }
 
-    /// The effect of a transaction with an unknown outcome. The number of orders of a delivery is unknown; all remaining
-    /// ones count.
+    /// The effect of a transaction with an unknown outcome. Because the number of orders in such a delivery is
+    /// unknown, the delivery accounts for all remaining delivered orders.
     fn mark_of(&self, transaction: &Transaction) -> Option<Mark> {
         match transaction {
             Transaction::Payment(payment) => Some(Mark::Amount(payment.amount)),
@@ -309,7 +313,8 @@ mod tests {
             ),
             // Transactions that were never requested.
             (Holds(vec![0, 1, 2], 2, 4), ledger(), Found { strange: 2, ..nothing }),
-            // A transaction in flight may be found or not, but not without all earlier ones.
+            // A transaction in flight may or may not be found. If it is found, all earlier transactions must be found
+            // too.
             (Holds(vec![0, 1, 2], 1, 4), unknown.clone(), nothing),
             (Holds(vec![0, 1], 1, 4), unknown.clone(), nothing),
             (

@@ -1,14 +1,16 @@
-//! Power cuts under databases: which acknowledged transactions are lost, and which databases are corrupt
-//! afterwards.
+//! Power cuts under databases: counts the acknowledged transactions that are lost and the databases that are corrupt.
 //!
 //! ```text
 //!   transactions ─► database ─► files ─► filesystem ─► drive ◄─ the power is cut
 //!        └─► Ledger of what was acknowledged          ─► recovery ─► looked for, conditions checked ─► Row
 //! ```
 //!
-//! `simulated` runs SQLite in virtual time, all of it in this process. `attached` runs database servers and
-//! SQLite on a kernel filesystem on an attached drive. A [`Setting`] is a database, its durability and the
-//! storage below it, with what that promises; a [`Row`] is the result. Not here: log disks.
+//! `simulated` runs SQLite in virtual time, entirely within this process. `attached` runs database servers and SQLite
+//! on a kernel filesystem on an attached drive. A [`Setting`] combines a database, its durability and its storage;
+//! [`Setting::promise`] is its guarantee after a power cut. A [`Row`] is the result of a setting.
+//!
+//! # Not modelled
+//! Log disks.
 
 mod attached;
 mod evidence;
@@ -44,12 +46,12 @@ const CUTS: u64 = 1_000;
 /// The default number of power cuts in wall time.
 const CUTS_IN_WALL_TIME: u64 = 10;
 
-/// The request: all options but the settings.
+/// Options of a run, other than its settings.
 #[derive(Debug, Clone)]
 pub struct Asked {
     /// The device: a name in the catalogue or the path of a device file.
     pub device: String,
-    /// The scale: the drive is smaller by this factor.
+    /// The scale: the drive's capacity is divided by this factor.
     pub scale: u64,
     /// Power cuts of each row; by default 1000 in virtual time and 10 in wall time.
     pub cuts: Option<u64>,
@@ -59,11 +61,12 @@ pub struct Asked {
     pub keep: Option<PathBuf>,
 }
 
-/// Runs each setting's database through power cuts and returns a row for each, in order. `each` is called
-/// with every completed row. Settings in virtual time run first, and concurrently.
+/// Runs each setting's database through power cuts. Returns one row per setting, in order. Calls `each` with every
+/// completed row. Settings in virtual time run first and concurrently; settings in wall time follow one by one.
 ///
 /// # Errors
-/// [`PowercutError`] if a setting cannot be run, or `interrupt` is set.
+/// [`PowercutError`] if the directory of `--keep` cannot be used, if a setting cannot be run, or if `interrupt` is
+/// set.
 pub fn run(
     settings: &[Setting],
     asked: &Asked,
@@ -91,7 +94,8 @@ pub fn run(
     Ok(rows.into_iter().flatten().collect())
 }
 
-/// The filesystems below databases, by name: those of the kernel, and `None` for the simulated filesystem in virtual time.
+/// The filesystems below databases, by name. `None` is the simulated filesystem in virtual time; the kernel provides
+/// the named filesystems.
 pub const FILESYSTEMS: [(&str, Option<Filesystem>); 3] =
     [("simulated", None), ("xfs", Some(Filesystem::Xfs)), ("ext4", Some(Filesystem::Ext4))];
 
@@ -127,19 +131,19 @@ impl Journal {
 pub struct Setting {
     /// The database.
     pub engine: Engine,
-    /// What a commit waits for.
+    /// Durability of commits.
     pub durability: Durability,
     /// SQLite's journal; servers have their own.
     pub journal: Journal,
-    /// The filesystem below it, one of [`FILESYSTEMS`].
+    /// The filesystem below the database, one of [`FILESYSTEMS`].
     pub filesystem: Option<Filesystem>,
-    /// Whether the filesystem flushes the drive.
+    /// `true` if the filesystem flushes the drive.
     pub barrier: bool,
     /// The drive's write cache.
     pub cache: CacheKind,
 }
 
-/// What a setting promises for acknowledged transactions after a power cut.
+/// The guarantee of a setting for acknowledged transactions after a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
     /// No acknowledged transaction is lost.
@@ -161,7 +165,7 @@ impl fmt::Display for Promise {
 }
 
 impl Setting {
-    /// Whether an fsync of the filesystem makes data durable.
+    /// Returns whether fsync makes data durable.
     fn is_honest(&self) -> bool {
         match self.cache {
             CacheKind::Protected => true,
@@ -170,7 +174,7 @@ impl Setting {
         }
     }
 
-    /// The promise of the database's documentation (`docs/guide/powercut.md` has the sources).
+    /// The guarantee that the database's documentation gives. `docs/guide/powercut.md` lists the sources.
     pub fn promise(&self) -> Promise {
         if !self.is_honest() {
             return Promise::Nothing;
@@ -180,7 +184,7 @@ impl Setting {
             (Engine::Sqlite, Durability::Full, Journal::Rollback) => Promise::Older,
             (_, Durability::Full, _) => Promise::All,
             (_, Durability::Second, _) => Promise::Older,
-            // The log is still written before the pages.
+            // MariaDB still writes the log before the pages.
             (Engine::Mariadb, Durability::None, _) => Promise::Older,
             (_, Durability::None, _) => Promise::Nothing,
         }
@@ -208,16 +212,16 @@ pub struct Row {
     pub cuts: u64,
     /// Acknowledged transactions that changed the database.
     pub acknowledged: u64,
-    /// Acknowledged transactions that were not found after a cut. If the database no longer answers, all transactions
-    /// since the last check count.
+    /// Acknowledged transactions that were not found after a cut. If the database does not answer, all transactions
+    /// since the last lookup count as lost.
     pub lost: u64,
     /// Lost transactions that were found again after a later cut.
     pub returned: u64,
-    /// How long before its cut the oldest lost transaction was acknowledged.
+    /// Longest time from the acknowledgement of a lost transaction to its cut.
     pub oldest_lost: Option<Nanos>,
     /// Databases that could not be opened or read, were inconsistent, or were in an impossible state.
     pub corrupt: u64,
-    /// The first corruption, with its cut.
+    /// Description of the first corruption, with the number of its cut.
     pub first_damage: Option<String>,
     /// Time from power-on to the first answer.
     pub recovery: Spans,
@@ -248,14 +252,14 @@ impl Row {
         self.oldest_lost = self.oldest_lost.max(found.oldest);
     }
 
-    /// Counts a corrupt database, and keeps the reason for the first.
+    /// Counts a corrupt database. Keeps the reason for the first.
     fn damaged(&mut self, why: &str) {
         self.corrupt += 1;
         let cuts = self.cuts;
         self.first_damage.get_or_insert_with(|| format!("after cut {cuts}: {why}"));
     }
 
-    /// Whether the promise was kept.
+    /// Returns whether the promise was kept.
     pub fn kept(&self) -> bool {
         match self.setting.promise() {
             Promise::All => self.lost == 0 && self.corrupt == 0,
@@ -265,7 +269,7 @@ impl Row {
     }
 }
 
-/// The first inconsistency of a database, if there is any.
+/// Returns the first inconsistency of a database, if any.
 fn contradiction(database: &dyn Database, scale: &Scale) -> Result<Option<String>, OltpError> {
     match check::all(database, scale)?.into_iter().find(|it| it.broken != 0) {
         Some(it) => Ok(Some(format!("condition {} ({}): {} broken", it.clause, it.name, it.broken))),

@@ -1,6 +1,6 @@
 //! Output of rows: a table, JSON, CSV.
 //!
-//! Not here: promises, and the computation of rows.
+//! Promises and the computation of rows are in the crate root.
 
 use super::{Journal, Promise, Row, filesystem_name};
 use lowtide_files::table as plain;
@@ -87,8 +87,8 @@ pub fn csv(rows: &[Row]) -> String {
     String::from_utf8(bytes).expect("text was written")
 }
 
-/// A table for a terminal with `columns` columns, followed by the rows that broke their promises. The number of
-/// acknowledged transactions does not fit into the table.
+/// A table for a terminal `columns` characters wide, followed by the rows that broke their promises. The table omits
+/// the number of acknowledged transactions for lack of space.
 pub fn table(rows: &[Row], columns: usize) -> String {
     let head = ["engine", "writes", "on", "barrier", "cache", "cuts", "lost", "corrupt", "back in"];
     let line = |row: &Row| {

@@ -1,23 +1,23 @@
 //! The numbers of an interval and of its transactions as columns: name, unit, meaning, and access to the record.
 //!
-//! The tables of a store, their writer and reader, exports and frames all follow these lists. A new number is added to
-//! the record, to its list, and to the code that measures it. Not here: counters of devices, which are listed in
+//! The tables of a store, their writer and reader, exports and frames all follow these lists. To add a number, add it
+//! to the record, to its list here, and to the code that measures it. Counters of devices are listed in
 //! [`lowtide_core::Counters::ALL`].
 
 use super::{Done, Row};
 
-/// A number of records of type `R`.
+/// A column: one number of a record of type `R`.
 #[derive(Debug)]
 pub struct Column<R: 'static> {
-    /// Its name in exports and frames: `read_latency_ns_p99`.
+    /// Name in exports and frames: `read_latency_ns_p99`.
     pub name: &'static str,
-    /// Its name in a store: `read_p99_ns`.
+    /// Name in a store: `read_p99_ns`.
     pub stored: &'static str,
     /// `B`, `ns`, or empty for a plain count.
     pub unit: &'static str,
-    /// Its meaning.
+    /// Description.
     pub doc: &'static str,
-    /// The condition under which it is known.
+    /// The condition under which the number is known.
     pub known: Known,
     /// Access to the number in a record.
     pub value: Value<R>,
@@ -93,8 +93,8 @@ macro_rules! latency {
     };
 }
 
-/// A list of columns, followed by the columns of latencies. Each latency has its field, the beginning of the name here
-/// and in a store, its subject, and the description of the maximum.
+/// A list of columns, followed by the columns of latencies. Each latency has a field, a name prefix in exports, a
+/// name prefix in a store, a subject, and the description of its maximum.
 macro_rules! columns {
     ($($own:expr),*; $($field:ident $name:literal $stored:literal $of:literal $longest:literal;)*) => {
         &[

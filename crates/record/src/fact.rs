@@ -1,13 +1,13 @@
-//! Facts about the machine, the target and the campaign: a name and a value each.
+//! Facts about the machine, the target and the campaign, each with a name and a value.
 //!
-//! Not here: the code that collects them (`lowtide_lab::{witness, campaign}`).
+//! Facts are collected in `lowtide_lab::{witness, campaign}`.
 
 /// A fact: name and value.
 pub type Fact = (String, String);
 
 /// The name of a fact that is a warning for the reader.
 pub const WARNING: &str = "warning";
-/// The beginning of the names of raw logs, which are stored but not shown.
+/// The name prefix of raw logs, which are stored but not shown.
 pub const LOG: &str = "log-";
 /// The name of the fact about the cells that an adaptive campaign skipped.
 pub const SPARED: &str = "adaptive";

@@ -1,12 +1,12 @@
 //! Factors of cells, and the factors that vary within a campaign.
 //!
-//! Not here: comparisons and figures over factors (crate `lowtide-report`).
+//! Comparisons and figures over factors are in the crate `lowtide-report`.
 
 use super::Cell;
 use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// A factor of a cell: its name and its level there.
+/// A factor of a cell: its name and its level in that cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Stored", into = "Stored")]
 pub struct FactorLevel {
@@ -36,8 +36,8 @@ pub enum LevelKind {
     Flag,
 }
 
-/// A factor as stores keep it: `["file_size","10GiB","size"]`. Stores up to format 4 have no third part; `lowtide_lab::store`
-/// converts them.
+/// A factor as stored: `["file_size","10GiB","size"]`. Stores up to format 4 lack the third element;
+/// `lowtide_lab::store` adds it.
 type Stored = (String, String, LevelKind);
 
 impl From<FactorLevel> for Stored {
@@ -53,7 +53,7 @@ impl From<Stored> for FactorLevel {
 }
 
 impl LevelKind {
-    /// Guesses the kind of a level that was recorded without its kind, in an old store or by another program.
+    /// Guesses the kind of a level that an old store or another program recorded without a kind.
     pub fn of_text(level: &str) -> Self {
         match level {
             _ if level.parse::<bool>().is_ok() => LevelKind::Flag,
@@ -67,7 +67,7 @@ impl LevelKind {
 }
 
 impl FactorLevel {
-    /// A factor whose levels are words.
+    /// Creates a factor whose levels are words.
     pub fn word(name: &str, level: &str) -> Self {
         FactorLevel { name: name.to_owned(), level: level.to_owned(), kind: LevelKind::Word }
     }
@@ -94,13 +94,13 @@ impl FactorLevel {
     }
 }
 
-/// The step and the factors of a cell: everything that identifies it except the repetition.
+/// The step and the factors of a cell, which identify the cell except for its repetition.
 pub fn identity(cell: &Cell) -> Vec<FactorLevel> {
     let step = cell.step.iter().map(|step| FactorLevel::word("step", step));
     step.chain(cell.factors.iter().cloned()).collect()
 }
 
-/// Names of factors that take more than one value, `step` among them, in the order of their first appearance.
+/// Names of the factors with more than one level, including `step`, in the order of first appearance.
 pub fn varying<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<String> {
     let mut seen: Vec<(String, Vec<Option<String>>)> = Vec::new();
     let identities: Vec<Vec<FactorLevel>> = cells.into_iter().map(identity).collect();

@@ -1,10 +1,10 @@
 //! The text for a gap in a measurement.
 //!
-//! Not here: the detection of gaps (`lowtide_host::clock`).
+//! Gaps are detected in `lowtide_host::clock`.
 
 use lowtide_core::measure::{Cause, Gap};
 
-/// Describes a gap, without a full stop. The position is in the time of the measurement.
+/// Describes a gap, without a full stop. The position is relative to the start of the measurement.
 pub fn gap_in_words(gap: &Gap) -> String {
     let at = gap.at_ns / 1_000_000_000;
     let (what, why) = match gap.cause {

@@ -1,8 +1,8 @@
-//! Latency percentiles of equal parts of a measured window, from which follow the confidence intervals of the
-//! percentiles of the window.
+//! Latency percentiles of equal parts of a measured window. They are the basis for confidence intervals of the
+//! window's percentiles.
 //!
-//! The histograms of a window are merged part by part, so that only one part and the sum are in memory. Not here: the
-//! confidence intervals (`lowtide_report::compare`).
+//! The histograms of a window are merged part by part, so only one part and the sum are in memory. The confidence
+//! intervals are computed in `lowtide_report::compare`.
 
 use super::Percentiles;
 use lowtide_core::{Distribution, Latency};
@@ -55,17 +55,18 @@ pub struct Gatherer {
 struct Histograms {
     /// The current part.
     part: Latency,
-    /// The sum of the parts before it.
+    /// The sum of the parts before `part`.
     sum: Latency,
 }
 
 impl Gatherer {
-    /// A gatherer for a window of `intervals` intervals.
+    /// Creates a gatherer for a window of `intervals` intervals.
     pub fn new(intervals: usize) -> Gatherer {
         Gatherer { intervals, ..Gatherer::default() }
     }
 
-    /// Adds a histogram of reads or writes of the window's interval `position`. Positions must not decrease.
+    /// Adds a histogram of interval `position` of the window: of reads if `reads`, otherwise of writes. Positions
+    /// must not decrease.
     pub fn add(&mut self, position: usize, reads: bool, latency: &Latency) {
         let part = position * MOST.min(self.intervals) / self.intervals.max(1);
         if part != self.part {
@@ -76,7 +77,7 @@ impl Gatherer {
         own.part.merge(latency);
     }
 
-    /// Returns the latency of reads and of writes over the window, and the parts of the window.
+    /// Returns the latency of reads over the window, the latency of writes, and the parts.
     pub fn finish(mut self) -> (Distribution, Distribution, LatencyParts) {
         self.end_part();
         (self.read.sum.into(), self.write.sum.into(), self.parts)

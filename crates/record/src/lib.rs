@@ -1,7 +1,7 @@
 //! The records of a campaign, which the store keeps and reports read, and their analysis ([`analysis`]).
 //!
-//! Every record is a fact that was measured or written down, so a report is the same years later. Not here: the code
-//! that makes records (`lowtide_lab::{plan, load}`) and stores them (`lowtide_lab::store`).
+//! A report depends only on recorded facts, so it can be reproduced years later. Records are made in
+//! `lowtide_lab::{plan, load}` and stored in `lowtide_lab::store`.
 
 pub mod analysis;
 pub mod column;
@@ -32,8 +32,8 @@ pub struct Campaign {
     pub name: String,
     /// The experiment's title, one line for people.
     pub title: String,
-    /// The experiment as written, with every `--set` applied: the text that reproduces the campaign. Empty if
-    /// another program measured the campaign.
+    /// The experiment's text with every `--set` applied, which reproduces the campaign. Empty if another program
+    /// measured the campaign.
     pub experiment: String,
     /// The resolved experiment as JSON; `None` in stores up to format 4.
     pub resolved: Option<String>,
@@ -47,7 +47,7 @@ pub struct Campaign {
     pub scale: u64,
     /// The version of lowtide that ran the campaign.
     pub version: String,
-    /// Start of the campaign (RFC 3339); empty in exports, which are the same for the same seed.
+    /// Start of the campaign (RFC 3339). Empty in exports, so that equal seeds give equal exports.
     pub started_at: String,
     /// The command line that reproduces the campaign.
     pub command: String,
@@ -66,15 +66,15 @@ pub enum Status {
     Pending,
     /// Measured to the end.
     Done,
-    /// Failed; the reason is in the cell.
+    /// Failed; the reason is in [`Cell::failure`].
     Failed,
     /// Skipped: its level is predicted from the levels of other cells.
     Spared,
-    /// In the store, but unreadable; the reason is in the cell.
+    /// In the store, but unreadable; the reason is in [`Cell::failure`].
     Damaged,
 }
 
-/// A level that was predicted instead of measured, with its 95 % interval, in MiB/s.
+/// A level that was predicted instead of measured, with its 95 % interval; all in MiB/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Predicted {
     /// The level.
@@ -92,24 +92,24 @@ impl Predicted {
     }
 }
 
-/// One combination of factor values × one repetition. The default is a cell without any data.
+/// One repetition of one combination of factor levels. The default is a cell without data.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cell {
     /// Position in the plan, from 0.
     pub index: u32,
-    /// Its factors in sweep order.
+    /// Factors in sweep order.
     pub factors: Vec<FactorLevel>,
     /// Repetition, from 1.
     pub repetition: u32,
-    /// The name of its step, if the experiment has several: `second pass`.
+    /// The name of the step, if the experiment has several steps: `second pass`.
     pub step: Option<String>,
     /// Its status.
     pub status: Status,
-    /// The reason of a failure, or the damaged part of the record.
+    /// The reason of the failure, or the damaged part of the record.
     pub failure: Option<String>,
     /// Bytes of data under test.
     pub data: Bytes,
-    /// Bytes the host may address on the target.
+    /// Bytes that the host can address on the target.
     pub capacity: Bytes,
     /// The NAND capacity of the target, if known.
     pub raw_capacity: Option<Bytes>,
@@ -123,9 +123,9 @@ pub struct Cell {
     pub counters_before: Option<Counters>,
     /// The time series. Copies of the cell share it.
     pub rows: Arc<Vec<Row>>,
-    /// Latency of reads over the measured window (the steady window, or the last quarter if there is none).
+    /// Latency of reads over the measured window ([`Cell::window`]).
     pub read_latency: Distribution,
-    /// Latency of writes over the measured window; for a database, of its transactions.
+    /// Latency of writes over the measured window; for a database, latency of its transactions.
     pub write_latency: Distribution,
     /// Latency of equal parts of the measured window. Copies of the cell share it.
     pub latency_parts: Arc<LatencyParts>,
@@ -133,11 +133,11 @@ pub struct Cell {
     pub wear: Vec<(u64, u64)>,
     /// The result of the analysis; set when the cell is done.
     pub verdict: Option<Verdict>,
-    /// The record of the database, if the load ran on one. The rows are then those of its device.
+    /// The record of the database, if the load ran on a database. The rows then describe the database's device.
     pub oltp: Option<Box<Oltp>>,
-    /// Time for which the device was occupied, including preparation; virtual time on models. `None` if unknown.
+    /// Time for which the cell occupied the device, including preparation. Virtual time on models. `None` if unknown.
     pub took: Option<Nanos>,
-    /// Gaps during which lowtide itself did not run, in order. Their time is in no interval.
+    /// Gaps during which lowtide itself did not run, in order. Intervals exclude the time of gaps.
     pub gaps: Vec<Gap>,
     /// Its predicted level, if the cell was skipped.
     pub predicted: Option<Predicted>,
@@ -187,7 +187,7 @@ pub struct Percentiles {
     pub max_ns: u64,
 }
 
-/// The environment fact that is equal for all campaigns that were interleaved with each other.
+/// Name of the environment fact whose value all campaigns of one interleaved run share.
 pub const INTERLEAVED: &str = "interleaved";
 
 impl Percentiles {
@@ -241,8 +241,8 @@ impl Row {
     pub fn quantity(&self) -> Quantity {
         if self.transactions.is_some() { Quantity::NewOrders } else { Quantity::Throughput }
     }
-    /// The number of requests in these intervals, or of transactions for a database, and the sum of their
-    /// latencies in nanoseconds.
+    /// The number of requests in `rows` and the sum of their latencies in nanoseconds. For a database, counts
+    /// transactions instead of requests.
     pub fn waited<'r>(rows: impl Iterator<Item = &'r Row>) -> (u64, f64) {
         let one = |row: &Row| match &row.transactions {
             None => {
@@ -263,11 +263,12 @@ impl Row {
 }
 
 impl Campaign {
-    /// The value that it shares with the campaigns it was interleaved with; `None` if it was not interleaved.
+    /// The value of the fact [`INTERLEAVED`], shared by all campaigns of one interleaved run; `None` if the campaign
+    /// was not interleaved.
     pub fn interleaved(&self) -> Option<&str> {
         self.environment.iter().find(|(key, _)| key == INTERLEAVED).map(|(_, value)| value.as_str())
     }
-    /// The quantity of its cells' levels.
+    /// The quantity of the levels of the cells.
     pub fn quantity(&self) -> Quantity {
         self.cells.iter().map(Cell::quantity).find(|it| *it != Quantity::default()).unwrap_or_default()
     }
@@ -275,7 +276,7 @@ impl Campaign {
     pub fn damaged(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter().filter(|cell| cell.status == Status::Damaged)
     }
-    /// Whether another program measured it. Such a campaign has no experiment.
+    /// Returns whether another program measured the campaign. Such a campaign has no experiment.
     pub fn is_imported(&self) -> bool {
         self.experiment.is_empty()
     }
@@ -286,15 +287,15 @@ impl Cell {
     pub fn fill(&self) -> f64 {
         self.data.get() as f64 / self.capacity.get() as f64
     }
-    /// Whether its rows have the activity of its device, which may be invisible below a database.
+    /// Returns whether the rows include the activity of the device, which may be invisible below a database.
     pub fn device_seen(&self) -> bool {
         self.oltp.as_ref().is_none_or(|oltp| !oltp.device_unseen)
     }
-    /// The factor of that name.
+    /// The factor with the name `name`.
     pub fn factor(&self, name: &str) -> Option<&FactorLevel> {
         self.factors.iter().find(|factor| factor.name == name)
     }
-    /// The level of the factor of that name, as written.
+    /// The level of the factor `name`, as written.
     pub fn level(&self, name: &str) -> Option<&str> {
         self.factor(name).map(|factor| factor.level.as_str())
     }
@@ -307,20 +308,20 @@ impl Cell {
         }
         if parts.is_empty() { format!("cell {}", self.index) } else { parts.join(", ") }
     }
-    /// Start of the last quarter of the measurement, in nanoseconds since its start. It is at most the start of the
-    /// last interval, so that a single interval is included.
+    /// Start of the last quarter of the measurement, in nanoseconds since its start. At most the start of the last
+    /// interval, so that at least one interval is included.
     pub fn last_quarter_ns(&self) -> u64 {
         self.rows.last().map_or(0, |row| (row.end_ns / 4 * 3).min(row.start_ns))
     }
-    /// The measured window, in nanoseconds since the start of the measurement, and whether it is steady. If it is not,
-    /// it is the last quarter.
+    /// The measured window: start and end in nanoseconds since the start of the measurement, and `true` if steady.
+    /// Without a steady window, the measured window is the last quarter.
     pub fn window(&self) -> (u64, u64, bool) {
         match &self.verdict {
             Some(Verdict::Steady(estimate)) => (estimate.from_ns, estimate.to_ns, true),
             _ => (self.last_quarter_ns(), u64::MAX, false),
         }
     }
-    /// The quantity of its levels.
+    /// The quantity of the cell's levels.
     pub fn quantity(&self) -> Quantity {
         if self.oltp.is_some() { Quantity::NewOrders } else { Quantity::Throughput }
     }
@@ -328,8 +329,8 @@ impl Cell {
     pub fn mean_rate(&self) -> Option<f64> {
         self.mean_rate_between(0, u64::MAX)
     }
-    /// Mean rate over the intervals between two instants of the measurement. Intervals that contain one of the instants
-    /// do not count.
+    /// Mean rate over the intervals between two instants of the measurement. Only intervals entirely between the
+    /// instants count.
     pub fn mean_rate_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
         let window = self.rows.iter().filter(|row| row.start_ns >= from_ns && row.end_ns <= to_ns);
         let add = |(work, s), row: &Row| (work + row.rate() * row.seconds(), s + row.seconds());
@@ -341,14 +342,14 @@ impl Cell {
         let (before, after) = self.counters_between(from_ns, to_ns)?;
         after.write_amplification_since(&before)
     }
-    /// Bytes that a log layer wrote per byte that the host wrote, between two instants of the measurement;
-    /// `None` without a layer or writes.
+    /// Bytes written by a log layer per host byte written, between two instants of the measurement; `None` without a
+    /// log layer or without writes.
     pub fn layer_amplification_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
         let (before, after) = self.counters_between(from_ns, to_ns)?;
         after.layer_amplification_since(&before)
     }
-    /// Host CPU time that the driver used per operation between two instants of the measurement, in
-    /// nanoseconds; `None` if it used none.
+    /// Host CPU time that the driver used per operation between two instants of the measurement, in nanoseconds;
+    /// `None` if the driver used no CPU time.
     pub fn host_cpu_ns_per_operation_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
         let (before, after) = self.counters_between(from_ns, to_ns)?;
         let taken = after.host_cpu_ns.checked_sub(before.host_cpu_ns).filter(|&ns| ns > 0)?;

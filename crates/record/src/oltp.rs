@@ -1,6 +1,6 @@
-//! The record of a database, in addition to the record of its device.
+//! The record of a database, which complements the record of its device.
 //!
-//! Not here: the load (crate `lowtide-oltp`).
+//! The load is in the crate `lowtide-oltp`.
 
 use super::Percentiles;
 use lowtide_core::Distribution;
@@ -20,7 +20,7 @@ pub struct Transactions {
 pub struct Done {
     /// Committed transactions.
     pub committed: u64,
-    /// Transactions rolled back as the benchmark specifies.
+    /// Rollbacks that the benchmark specifies.
     pub rolled_back: u64,
     /// Attempts that conflicted with another transaction and were retried.
     pub retries: u64,
@@ -73,14 +73,14 @@ pub struct Oltp {
     pub warehouses: u32,
     /// Concurrent instances.
     pub instances: u32,
-    /// Whether the activity of the device was not visible, as on a filesystem without a disk. The rows then have no
-    /// numbers of the device.
+    /// `true` if the activity of the device was not visible, for example on a filesystem without a disk. The rows
+    /// then have no device numbers.
     pub device_unseen: bool,
-    /// Bytes of the loaded database, on its device.
+    /// Bytes that the loaded database occupies on its device.
     pub loaded_bytes: u64,
-    /// The settings of the database, by its own names.
+    /// The settings of the database, under the database's own names.
     pub settings: Vec<(String, String)>,
-    /// Requested settings that the database does not have.
+    /// Requested settings that the database does not support.
     pub ignored: Vec<String>,
     /// Sums over the measurement.
     pub said: Totals,
@@ -107,11 +107,11 @@ pub struct Totals {
     pub server_cpu_ns: u64,
     /// Order lines.
     pub lines: u64,
-    /// Order lines supplied by another warehouse.
+    /// Order lines supplied by a remote warehouse.
     pub remote_lines: u64,
     /// Payments.
     pub payments: u64,
-    /// Payments by customers of another warehouse.
+    /// Payments by customers of a remote warehouse.
     pub remote_payments: u64,
     /// Districts without new orders in a delivery.
     pub skipped_deliveries: u64,
@@ -131,7 +131,7 @@ pub struct Counted {
     pub value: f64,
 }
 
-/// A consistency condition.
+/// The result of a consistency condition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Condition {

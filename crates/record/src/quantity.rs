@@ -1,6 +1,6 @@
-//! The quantity whose rate a level is, and its names and units.
+//! The quantity that a level measures, with its names and units.
 
-/// The quantity that is counted per unit of time.
+/// A quantity measured per unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Quantity {
     /// Bytes read and written per second, in MiB/s.
@@ -53,7 +53,7 @@ impl Quantity {
     pub fn settled(self, mean: f64, half_width: f64) -> String {
         format!("{mean:.*} ± {}", self.decimals(), self.running(half_width))
     }
-    /// Its part of a key in JSON and CSV: `mib_per_s`.
+    /// Its component of keys in JSON and CSV: `mib_per_s`.
     pub const fn key(self) -> &'static str {
         match self {
             Quantity::Throughput => "mib_per_s",

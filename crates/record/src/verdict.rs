@@ -1,6 +1,6 @@
 //! The result of the steady-state analysis of a cell ([`Verdict`]).
 //!
-//! Not here: the analysis (`analysis`).
+//! The analysis is in `analysis`.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,13 +1,13 @@
-//! Allocation of new pages: connections take extents of the data files in turn (proportional fill).
+//! Allocation of new pages: each connection takes an extent of the next data file (proportional fill).
 //!
 //! # Not modelled
 //!
-//! The allocation pages themselves, which stay in memory.
+//! Allocation pages, which stay in memory.
 
 /// The data files.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// Number of connections that take pages of each file.
+    /// For each file, the number of connections that take pages of it.
     users: Vec<u32>,
     next: usize,
 }
@@ -17,8 +17,7 @@ impl Files {
         Files { users: vec![0; count as usize], next: 0 }
     }
 
-    /// Takes an extent of the next file for a connection. Returns the file and whether other connections
-    /// share it.
+    /// Takes an extent of the next file for a connection. Returns the file, and `true` if other connections share it.
     #[inline]
     pub(super) fn take(&mut self) -> (usize, bool) {
         let file = self.next;

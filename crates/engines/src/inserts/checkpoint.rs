@@ -1,9 +1,9 @@
-//! The checkpoint: writes the pages that were dirty when it began, neighbours in one request, the files in
-//! turn.
+//! The checkpoint: writes the pages that were dirty at its start. Neighbouring pages share a request, and the data
+//! files take turns.
 //!
 //! # Not modelled
 //!
-//! The order of a real buffer pool, which is that of a hash table; allocation pages.
+//! The hash-table order in which a real buffer pool is scanned. Allocation pages.
 
 use super::Checkpoint;
 
@@ -16,7 +16,8 @@ pub(super) struct Dirty {
     outstanding: u32,
     /// Dirty bytes, including those being written.
     dirty: u64,
-    /// By file: the offset up to which writes have begun, and the offset at which this checkpoint ends.
+    /// For each file, the offset up to which writes have been submitted, and the offset at which this checkpoint
+    /// ends.
     begun: Vec<u64>,
     until: Vec<u64>,
     left: u64,
@@ -53,13 +54,13 @@ impl Dirty {
         self.dirty += bytes;
     }
 
-    /// Returns true if no memory is left for another dirty page.
+    /// Returns true if memory has no room for another dirty page.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.dirty >= self.memory
     }
 
-    /// Returns the next write that can begin. `changed` is the end of the dirty data in each file.
+    /// Returns the next write that can be submitted. `changed` is the end of the dirty data in each file.
     #[inline]
     pub(super) fn next_write(&mut self, changed: &[u64]) -> Option<DataWrite> {
         if self.in_flight == self.outstanding {

@@ -1,5 +1,5 @@
-//! The engine: connections insert in turn at the right edge of the index; the log and the checkpoint write in
-//! the background.
+//! The insert engine: connections take turns inserting at the right edge of the index. The log and the checkpoint
+//! write in the background.
 
 use super::allocation::Files;
 use super::checkpoint::Dirty;
@@ -13,7 +13,7 @@ use lowtide_core::{Interval, Recorder};
 use lowtide_core::{Nanos, VirtualTime};
 use std::collections::VecDeque;
 
-/// Tags of log writes; those of data are the bytes written.
+/// Bit that marks the tags of log writes. The tag of a data write is its number of bytes.
 const LOG: Tag = 1 << 63;
 
 /// A connection.
@@ -21,17 +21,17 @@ const LOG: Tag = 1 << 63;
 struct Connection {
     rows_left: u64,
     uncommitted: u64,
-    /// The file whose extent it fills.
+    /// The file of the connection's current extent.
     file: Option<usize>,
-    /// Start of the wait for a turn or for the log.
+    /// Time at which the connection began to wait for a turn or for the log.
     since_ns: u64,
 }
 
-/// Runs the inserts from `start` to the last commit and returns the time of the end. `each` receives every
-/// interval and can stop the run early. A row counts as a write of its page when its turn ends.
+/// Runs the inserts from `start` to the last commit and returns the end time. `each` receives every interval and can
+/// stop the run early. At the end of a turn, each of its rows is counted as a write of one page.
 ///
 /// # Errors
-/// The first [`DeviceError`] of a write ends the run.
+/// The first [`DeviceError`] of a write, which ends the run.
 pub fn run(
     inserts: &Inserts,
     storage: Storage<'_>,
@@ -61,7 +61,7 @@ pub fn run(
         released: Vec::new(),
     };
     let ended = engine.run(start_ns, Recorder::new(interval), each);
-    // Also after an error, so that no request is left in the queue for a later load.
+    // Drain after an error too, so that a later load finds no request in the queue.
     engine.storage.drain();
     ended.map(VirtualTime::from_nanos)
 }
@@ -85,7 +85,7 @@ struct Engine<'a, 's> {
     edge_ns: u64,
     at_work: usize,
     rng: Rng,
-    /// Buffer for the connections whose commit has completed.
+    /// Reused buffer of the connections whose commit has completed.
     released: Vec<usize>,
 }
 
@@ -169,7 +169,7 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// Prepares the next rows of a connection: half to one and a half times the mean.
+    /// Schedules the next turn of a connection. Its preparation takes half to one and a half times the mean.
     #[inline]
     fn think(&mut self, now_ns: u64, one: usize, rows: u64) {
         let mean_ns = self.inserts.row.connection.get() * rows;
@@ -199,7 +199,7 @@ impl Engine<'_, '_> {
         self.released = released;
     }
 
-    /// Submits all writes that can begin.
+    /// Submits all writes that are due.
     #[inline]
     fn write(&mut self, now_ns: u64) -> Result<(), DeviceError> {
         while let Some(write) = self.log.next_write() {
@@ -216,7 +216,7 @@ impl Engine<'_, '_> {
         Ok(())
     }
 
-    /// Waits for all requests in flight, and returns `now_ns`.
+    /// Waits for all requests in flight. Returns `now_ns`.
     fn drain(&mut self, now_ns: u64) -> Result<u64, DeviceError> {
         while self.in_flight.next_done(&mut self.storage, u64::MAX)?.is_some() {}
         Ok(now_ns)

@@ -68,7 +68,7 @@ impl LogWriter {
         self.waiting.push_back((self.appended, connection));
     }
 
-    /// Returns the next write that can begin: whole blocks, or a padded block that a commit waits for.
+    /// Returns the next write that can be submitted: whole blocks, or a padded block if a commit waits for it.
     #[inline]
     pub(super) fn next_write(&mut self) -> Option<LogWrite> {
         if self.in_flight.len() == self.outstanding {
@@ -83,14 +83,14 @@ impl LogWriter {
             return None;
         }
         self.submitted += length;
-        // Padding takes room in the file like any record.
+        // Padding takes space in the file, as a record does.
         self.appended = self.appended.max(self.submitted);
         self.in_flight.push_back(Write { end: self.submitted, done: false });
         self.written += 1;
         Some(LogWrite { number: self.written - 1, offset, length })
     }
 
-    /// Completes a write, and adds the connections whose wait is over to `released`.
+    /// Completes a write. Adds the connections whose records are now durable to `released`.
     #[inline]
     pub(super) fn complete(&mut self, number: u64, released: &mut Vec<usize>) {
         let first = self.written - self.in_flight.len() as u64;

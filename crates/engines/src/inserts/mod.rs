@@ -1,4 +1,4 @@
-//! Inserts by many connections into one growing index, as a storage engine makes them, in virtual time.
+//! A model of a storage engine in virtual time: many connections insert into one growing index.
 //!
 //! ```text
 //!   connections ──► right edge of the index ──► log buffer ──► log writer ──────────► log file
@@ -6,9 +6,9 @@
 //!                    of a data file each row)
 //! ```
 //!
-//! The engine is described in `docs/models/inserts.md`. Rows arrive in key order, so every row goes to the
-//! last page, and a row fills its page. Data and log are on two devices, or at two offsets of one device. One
-//! turn of a connection is an extent of eight rows.
+//! `docs/models/inserts.md` describes the model. Rows arrive in key order, so every row goes to the last page, and a
+//! row fills a page. Data and log are on two devices, or at two offsets of one device. In one turn, a connection
+//! inserts an extent of eight rows.
 //!
 //! # Not modelled
 //!
@@ -57,11 +57,11 @@ pub struct Inserts {
 /// Costs of one row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RowCost {
-    /// Time at the right edge of the index, which one connection has at a time.
+    /// Time at the right edge of the index, which only one connection can use at a time.
     pub insert: Nanos,
     /// Additional time at the right edge if another connection takes pages of the same data file.
     pub hand_off: Nanos,
-    /// Time of the connection itself, concurrent with other connections.
+    /// Time of the connection outside the right edge, concurrent with other connections.
     pub connection: Nanos,
     /// Bytes of log records.
     pub log: Bytes,
@@ -70,11 +70,11 @@ pub struct RowCost {
 /// Parameters of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Log {
-    /// Size of the file, which is a ring.
+    /// Size of the log file, which is a ring.
     pub size: Bytes,
     /// Alignment of the offset and length of writes.
     pub align: Bytes,
-    /// Maximum bytes of one write. Blocks that are ready together are written together.
+    /// Maximum bytes of one write. Consecutive blocks that are ready share a write.
     pub write: Bytes,
     /// Maximum writes in flight.
     pub outstanding: u32,
@@ -87,14 +87,14 @@ pub struct Checkpoint {
     pub after: Bytes,
     /// Dirty bytes at which connections wait.
     pub memory: Bytes,
-    /// Maximum bytes of one write. Neighbouring pages are written together.
+    /// Maximum bytes of one write. Neighbouring pages share a write.
     pub gather: Bytes,
     /// Maximum writes in flight.
     pub outstanding: u32,
 }
 
 impl Inserts {
-    /// Rows of all connections.
+    /// Total number of rows of all connections.
     pub fn total_rows(&self) -> u64 {
         self.rows * u64::from(self.connections)
     }
@@ -104,12 +104,11 @@ impl Inserts {
         (self.database / u64::from(self.data_files.max(1))).align_down(Bytes::new(EXTENT))
     }
 
-    /// Returns a copy with a database of at most `room`, or `None` if the rows do not fit in the smaller
-    /// files.
+    /// Returns a copy whose database is at most `room` large; `None` if the rows do not fit in the smaller files.
     pub fn with_database_in(&self, room: Bytes) -> Option<Inserts> {
         let mut smaller = self.clone();
         smaller.database = self.database.min(room);
-        // Files are filled in turn: one file may be an extent ahead of another for each connection.
+        // Extents come from the files in turn, so every file must hold its share of the extents, rounded up.
         let files = u64::from(self.data_files);
         let extents = self.rows.div_ceil(EXTENT_PAGES) * u64::from(self.connections);
         (smaller.file_size().get() >= extents.div_ceil(files) * EXTENT).then_some(smaller)

@@ -1,4 +1,4 @@
-//! The engine against closed forms: which resource is the bottleneck, and the resulting time.
+//! Compares the insert engine with closed forms for the bottleneck resource and the resulting time.
 //!
 //! The device serves its writes one after another at a constant rate.
 
@@ -10,7 +10,7 @@ use lowtide_core::storage::{Place, Storage};
 use lowtide_core::{BlockDevice, Completion, Counters, Request, Tag};
 use std::collections::VecDeque;
 
-/// A device with a constant write rate. One that queues reports completions only when polled.
+/// A device with a constant write rate. With `queues`, it reports completions only when polled.
 struct Wire {
     ns_per_mib: u64,
     busy_ns: u64,

@@ -1,10 +1,10 @@
 //! Database contents that decide which rows a transaction touches ([`Facts`]): last names, open orders,
 //! recent items.
 //!
-//! The contents are those of the load (clause 4.3.3) and of later transactions. The items of the last orders
-//! are initially those of a database that has run for a while, to match the warm memory. Stock-Level reads
-//! stock that was ordered a moment ago, and Delivery reads customers who ordered a while ago; both therefore
-//! find many pages in memory.
+//! The contents come from the load (clause 4.3.3) and from later transactions. Only the items of the most recent
+//! orders differ from the load: they start as in a database that has run for a while, to match the warm memory.
+//! Stock-Level reads recently ordered stock, and Delivery reads customers with older orders, so both find many pages
+//! in memory.
 //!
 //! # Not modelled
 //!
@@ -17,13 +17,13 @@ use lowtide_core::Seed;
 use lowtide_core::rng::below;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Orders of a district that Stock-Level reads (clause 2.8.2.2).
+/// Number of a district's orders that Stock-Level reads (clause 2.8.2.2).
 const LOOKED_AT: usize = 20;
 /// Mean number of lines of an order.
 const LINES: usize = 10;
 /// Undelivered orders of a district after the load (clause 4.3.3.1).
 pub(super) const UNDELIVERED: u32 = 900;
-/// Customers of a district with distinct last names; the names of the other customers are drawn.
+/// Customers of a district whose last names are assigned in order. The names of later customers are drawn at random.
 const NAMED_IN_ORDER: u32 = LAST_NAMES;
 
 /// Index of a district over all warehouses.
@@ -31,7 +31,7 @@ pub(super) fn district(w: u32, d: u32) -> u32 {
     w * DISTRICTS + d
 }
 
-/// The page at an index of a list, which grows as needed. `true` if the page was created.
+/// Returns the page at index `at` of a list that grows as needed, and `true` if the page was created.
 pub(super) fn page_at(pages: &mut Vec<u32>, at: u32, mut create: impl FnMut() -> u32) -> (u32, bool) {
     let created = at as usize >= pages.len();
     while at as usize >= pages.len() {
@@ -50,12 +50,12 @@ struct District {
     undelivered: VecDeque<u16>,
     /// Items of the last orders added.
     recent: VecDeque<Vec<u32>>,
-    /// By customer: the number of the last order added; 0 if none.
+    /// For each customer, the number of the last order added; 0 if none.
     last: Vec<u32>,
 }
 
-/// The contents. Customers, items and orders of a district are numbered from 0, districts over all
-/// warehouses.
+/// Contents of the database. Customers and orders are numbered from 0 in each district; items and districts are
+/// numbered from 0 over all warehouses.
 #[derive(Debug)]
 pub(super) struct Facts {
     seed: Seed,
@@ -131,19 +131,20 @@ impl Facts {
         before.chain(it.recent.iter().cloned())
     }
 
-    /// Customers of a district with a last name, and the position of their index entries as a share of the
-    /// district's.
+    /// Customers of a district with the last name `name`, and the position of their index entries as a share of the
+    /// district's entries.
     pub(super) fn bearers(&self, district: u32, name: &str) -> (Vec<u32>, f64) {
         self.names.bearers(district, name)
     }
 
-    /// Customers of the loaded orders of a district: each customer has one order (clause 4.3.3.1).
+    /// The customer of each loaded order of a district. Each customer has one loaded order (clause 4.3.3.1).
     fn loaded(&self, district: u32) -> Permutation {
         Permutation::new(self.seed.part("orders", u64::from(district)))
     }
 }
 
-/// A permutation of the numbers below [`CUSTOMERS_PER_DISTRICT`] that needs no memory: n ↦ a n + b.
+/// A permutation of the numbers below [`CUSTOMERS_PER_DISTRICT`] that needs no table: n ↦ (a n + b) modulo that
+/// number.
 #[derive(Debug, Clone, Copy)]
 struct Permutation {
     factor: u32,
@@ -171,7 +172,8 @@ impl Permutation {
     }
 }
 
-/// Multiplicative inverse of `factor` modulo [`CUSTOMERS_PER_DISTRICT`] (Euclid), or `None` if there is none.
+/// Multiplicative inverse of `factor` modulo [`CUSTOMERS_PER_DISTRICT`] by Euclid's algorithm; `None` if `factor` has
+/// no inverse.
 fn inverse(factor: u32) -> Option<u32> {
     let modulus = i64::from(CUSTOMERS_PER_DISTRICT);
     let (mut old, mut new) = ((modulus, 0), (i64::from(factor), 1));
@@ -182,14 +184,14 @@ fn inverse(factor: u32) -> Option<u32> {
     (old.0 == 1).then(|| old.1.rem_euclid(modulus) as u32)
 }
 
-/// Last names of customers. The names of the load are drawn once; each district assigns them to other
+/// Last names of customers. The load draws the names once, and each district assigns the drawn names to different
 /// customers.
 #[derive(Debug)]
 struct Names {
     numbers: BTreeMap<String, u32>,
-    /// By name: indices of the customers with drawn names.
+    /// For each name, indices of the customers for whom it was drawn.
     bearers: Vec<Vec<u32>>,
-    /// By name: the share of a district's customers whose names sort before it.
+    /// For each name, the share of a district's customers whose names sort before it.
     before: Vec<f64>,
 }
 

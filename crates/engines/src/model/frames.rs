@@ -1,6 +1,6 @@
-//! Frames of a modelled cache: the page table, and linked lists of frames in the order of use.
+//! Frames of a modelled cache: the page table, and linked lists that order the frames.
 
-/// Marks a missing frame.
+/// Sentinel for "no frame".
 const NONE: u32 = u32::MAX;
 
 /// Result of looking up a page.
@@ -62,11 +62,11 @@ impl List {
     pub(super) fn last(&self) -> Option<u32> {
         Some(self.last).filter(|frame| *frame != NONE)
     }
-    /// The frame before `frame`.
+    /// The next newer frame.
     pub(super) fn newer(&self, frame: u32) -> Option<u32> {
         Some(self.links[frame as usize].newer).filter(|frame| *frame != NONE)
     }
-    /// The frame after `frame`.
+    /// The next older frame.
     pub(super) fn older(&self, frame: u32) -> Option<u32> {
         Some(self.links[frame as usize].older).filter(|frame| *frame != NONE)
     }

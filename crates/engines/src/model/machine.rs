@@ -3,14 +3,14 @@
 use crate::SettingsError;
 use lowtide_core::{Nanos, suggest};
 
-/// Processors and their costs.
+/// Processors, and the processor time of transactions and requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Machine {
     /// Number of processors.
     pub cores: u32,
     /// Mean processor time of a transaction over the mix, without contention.
     pub cpu: Nanos,
-    /// Processor time of a device request, including the kernel's.
+    /// Processor time of a device request, including kernel time.
     pub io_cpu: Nanos,
     /// Slow-down per concurrent transaction: the serial share in Gunther's law of scalability ("Guerrilla
     /// Capacity Planning", 2007, chapter 4).

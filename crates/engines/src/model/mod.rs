@@ -1,18 +1,18 @@
 //! TPC-C on models of storage engines, in virtual time.
 //!
 //! ```text
-//! Terminal ─► Transaction ─► innodb │ myisam ─► Timeline ─► devices (virtual time)
-//! │  └─► Processors
-//! └─► Facts: contents of the database
+//!   Terminal ─► Transaction ─► innodb │ myisam ─► Timeline ─► devices (virtual time)
+//!                                │  └─► Processors
+//!                                └─► Facts: contents of the database
 //! ```
 //!
-//! The transactions, their mix and their inputs are those of real databases (`tpcc`). Terminals, contents,
-//! processors and time are common to the engines; each engine models how a transaction accesses pages.
-//! Equations, sources and limits are in docs/models/oltp.md.
+//! Real databases and models run identical transactions, mixes and inputs (`tpcc`). Terminals, contents, processors
+//! and time are common to the modelled engines. Each engine models the page accesses of a transaction. Equations,
+//! sources and limits are in `docs/models/oltp.md`.
 //!
 //! # Not modelled
 //!
-//! Results of queries.
+//! Query results.
 
 mod facts;
 mod frames;
@@ -47,7 +47,7 @@ pub struct ModelLoad {
     pub seed: Seed,
 }
 
-/// Totals of the requests to the devices and of the devices' counters, at the end of an interval.
+/// Totals of device requests and device counters at the end of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IoTotals {
     /// Read requests.
@@ -68,7 +68,7 @@ pub struct Files<'a> {
     pub storage: Storage<'a>,
     /// Start of the system tablespace.
     pub system: Place,
-    /// By device: the journal of its filesystem, if it has one.
+    /// For each device, the journal of its filesystem, if any.
     pub journals: Vec<Option<Journal>>,
 }
 
@@ -80,11 +80,12 @@ pub fn loaded(model: &ModelSettings, warehouses: u32) -> Bytes {
     }
 }
 
-/// Runs terminals on a model from `start`, with warm memory, until `each` stops the run. `each` receives
-/// every interval, and the totals at its end. Returns the time of the end.
+/// Runs terminals on a model with warm memory, from `start` until `each` stops the run. `each` receives every
+/// interval and the totals at its end. Returns the end time.
 ///
 /// # Errors
-/// [`DeviceError`] if a device refuses or fails a request, for example if the data files grow past its end.
+/// [`DeviceError`] if a device rejects or fails a request, for example because the data files grow past the end of
+/// the device.
 pub fn run(
     model: &ModelSettings,
     load: &ModelLoad,

@@ -16,12 +16,14 @@ pub(super) struct Processors {
 }
 
 impl Processors {
-    /// `cores` processors. Each running terminal slows the others down by a share of `contention`.
+    /// Creates `cores` processors. Each running terminal slows down every other running terminal by the share
+    /// `contention`.
     pub(super) fn new(cores: u32, contention: f64) -> Processors {
         Processors { cores, contention, running: 0, waiting: VecDeque::new() }
     }
 
-    /// Requests a processor for `ns`. Returns the duration if one is free; otherwise the terminal waits.
+    /// Requests a processor for `ns`. Returns the duration if a processor is free. Otherwise queues the terminal and
+    /// returns `None`.
     pub(super) fn take(&mut self, terminal: u32, ns: u64) -> Option<u64> {
         if self.running == self.cores {
             self.waiting.push_back((terminal, ns));
@@ -31,7 +33,7 @@ impl Processors {
         Some(self.stretched(ns))
     }
 
-    /// Releases a processor. Returns the next terminal to run, and its duration.
+    /// Releases a processor. Returns the next terminal to run and the duration of its burst.
     pub(super) fn leave(&mut self) -> Option<(u32, u64)> {
         match self.waiting.pop_front() {
             Some((terminal, ns)) => Some((terminal, self.stretched(ns))),

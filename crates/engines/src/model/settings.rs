@@ -10,7 +10,7 @@ use lowtide_core::Bytes;
 pub enum ModelSettings {
     /// InnoDB.
     Innodb(InnodbSettings),
-    /// MyISAM, and the page cache of the kernel beneath it.
+    /// MyISAM on the kernel's page cache.
     Myisam(MyisamSettings),
 }
 
@@ -36,8 +36,8 @@ impl ModelSettings {
         }
     }
 
-    /// Size of log and system tablespace on the data device and, if the log has a device of its own, on that
-    /// device.
+    /// Combined size of log and system tablespace on the data device and on the log device. The second size is zero
+    /// unless the log has its own device (`own_log`).
     pub fn beside_data(&self, own_log: bool) -> (Bytes, Bytes) {
         let system = match self {
             ModelSettings::Innodb(_) => innodb::SYSTEM,
@@ -49,7 +49,7 @@ impl ModelSettings {
             (true, true) => (Bytes::ZERO, self.log() + system),
         }
     }
-    /// Returns true if the system tablespace is on the log's device, if the log has one.
+    /// Returns true if the system tablespace belongs on the log device, if the log has its own device.
     pub fn system_with_log(&self) -> bool {
         matches!(self, ModelSettings::Innodb(model) if model.system_with_log)
     }

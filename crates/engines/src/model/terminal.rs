@@ -1,6 +1,6 @@
 //! A terminal of a model: the sequence of its transactions.
 //!
-//! Decks and inputs are those of terminals on real databases.
+//! Decks and inputs are identical to those of terminals on real databases.
 //!
 //! # Not modelled
 //!

@@ -8,7 +8,7 @@ use lowtide_core::{BlockDevice, Completion, Op, Request};
 
 pub(super) const SEED: u64 = 3;
 
-/// A device with the same service time for every request, whatever its load.
+/// A device with one constant service time, independent of load.
 struct Even {
     took: Nanos,
     counters: Counters,
@@ -62,7 +62,7 @@ pub(super) struct Came {
 }
 
 impl Came {
-    /// Transactions per second, without the first quarter of the run.
+    /// Transactions per second, excluding the first quarter of the run.
     pub(super) fn rate(&self) -> f64 {
         let skipped = self.intervals.len() / 4;
         let all = self.intervals[skipped..].iter().flat_map(|interval| &interval.kinds);
@@ -112,7 +112,7 @@ pub(super) fn assert_near(what: &str, found: f64, expected: f64, share: f64) {
     assert!(off < share, "seed {SEED}: {what}: {found}, not {expected}");
 }
 
-/// Asserts that two runs are equal and have the mix of the decks.
+/// Asserts that two runs are equal and that their transaction mix is that of the decks.
 pub(super) fn assert_repeats_with_the_mix_of_the_decks(came: &dyn Fn() -> Came) {
     let (one, two) = (came(), came());
     assert_eq!(one.intervals, two.intervals, "seed {SEED}");

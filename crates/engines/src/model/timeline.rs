@@ -10,7 +10,7 @@ use lowtide_core::{Control, DeviceError, Nanos, Op, Request, Tag, VirtualTime};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Maximum processor time of requests that is added to one burst, in addition to the burst's own length.
+/// Maximum request processor time charged to one burst beyond the burst's own length, in nanoseconds.
 const MOST_DEBT: u64 = 200_000;
 
 /// The next occurrence.
@@ -36,13 +36,13 @@ pub(super) struct Timeline<'s, E> {
     sequence: u64,
     kinds: [Tally; Kind::ALL.len()],
     asked: IoTotals,
-    /// Processor time of a request, and total that is not yet charged to a terminal.
+    /// Processor time of a request. `debt_ns` is the total not yet charged to a terminal.
     io_cpu_ns: u64,
     debt_ns: u64,
 }
 
 impl<'s, E: Ord + Copy> Timeline<'s, E> {
-    /// A timeline from `start`. Each request costs the processor time `io_cpu`.
+    /// Creates a timeline from `start`. Each request costs the processor time `io_cpu`.
     pub(super) fn new(storage: Storage<'s>, start: VirtualTime, io_cpu: Nanos) -> Timeline<'s, E> {
         Timeline {
             storage,
@@ -87,7 +87,7 @@ impl<'s, E: Ord + Copy> Timeline<'s, E> {
         self.requests.begin(&mut self.storage, self.now_ns, device, &request, tag)
     }
 
-    /// Charges the processor time of requests to a burst of `ns`. Returns the additional time.
+    /// Charges outstanding request processor time to a burst of `ns`. Returns the time added to the burst.
     pub(super) fn take_debt(&mut self, ns: u64) -> u64 {
         let debt_ns = self.debt_ns.min(ns + MOST_DEBT);
         self.debt_ns -= debt_ns;
@@ -130,8 +130,7 @@ impl<'s, E: Ord + Copy> Timeline<'s, E> {
 }
 
 impl<E> Drop for Timeline<'_, E> {
-    /// Completes the requests in flight, also after an error, so that none is left in the queue for a later
-    /// load.
+    /// Completes the requests in flight, even after an error, so that a later load finds no request in the queue.
     fn drop(&mut self) {
         while matches!(self.requests.next_done(&mut self.storage, u64::MAX), Ok(Some(_))) {}
         self.storage.drain();

@@ -7,8 +7,8 @@ const MIN_TRANSACTIONS: u64 = 20_000;
 
 /// Runs transactions of all sessions in turn until the caches are warm. Returns the mean number of steps.
 ///
-/// `transaction` runs a transaction, given its number. It returns its number of steps, and whether the caches are
-/// warm.
+/// `transaction` runs the transaction with the given number. It returns the number of steps, and `true` once the
+/// caches are warm.
 pub(super) fn warm_up<S>(
     sessions: &mut [S],
     mut transaction: impl FnMut(&mut S, u64) -> (usize, bool),

@@ -1,13 +1,13 @@
-//! The mix of transactions (clause 5.2.4): a deck of cards that is shuffled, dealt to its end, and shuffled
+//! The mix of transactions (clause 5.2.4), as a deck of cards. The deck is shuffled, dealt to its end, and shuffled
 //! again.
 //!
-//! The mix is exact after every hundred transactions of a terminal, so runs differ only in the order.
+//! The mix is exact after every hundred transactions of a terminal, so runs differ only in the order of transactions.
 
 use crate::tpcc::Kind;
 use crate::tpcc::random::Random;
 
-/// Cards of each kind in a deck, in the order of [`Kind::ALL`]: the minimum of each kind by clause 5.2.3, and
-/// New-Orders up to a hundred.
+/// Cards of each kind in a deck, in the order of [`Kind::ALL`]: the minimum of each kind by clause 5.2.3. New-Orders
+/// fill the deck to a hundred cards.
 pub const CARDS: [u32; Kind::ALL.len()] = [45, 43, 4, 4, 4];
 
 /// A terminal's deck.
@@ -19,7 +19,7 @@ pub struct Deck {
 }
 
 impl Deck {
-    /// Creates a deck that `random` shuffles.
+    /// Creates a deck that is shuffled with `random`.
     pub fn new(random: Random) -> Self {
         let cards: Vec<Kind> = Kind::ALL
             .into_iter()

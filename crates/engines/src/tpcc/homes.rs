@@ -5,21 +5,21 @@ use super::random::Random;
 
 /// Home warehouses of a terminal, and its district for Stock-Level (clause 2.8.1.1).
 ///
-/// A terminal has one warehouse and one district, unless there are fewer terminals than warehouses. In that
-/// case the warehouses are divided among the terminals. Each terminal then acts for a random warehouse and
-/// district of its share at each transaction, so the load touches the whole database.
+/// A terminal has one warehouse and one district, unless terminals are fewer than warehouses. In that case the
+/// warehouses are divided among the terminals. For each transaction, a terminal then chooses a random warehouse and
+/// district of its share, so the load touches the whole database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Homes {
     first: u32,
     step: u32,
     count: u32,
     district: u32,
-    /// The terminal acts for all districts of several warehouses.
+    /// `true` if the terminal acts for all districts of several warehouses.
     shared: bool,
 }
 
 impl Homes {
-    /// Homes of terminal `number` of `terminals`, for `warehouses` warehouses that begin with number `first`.
+    /// Homes of terminal `number` (from 0) of `terminals`, for `warehouses` warehouses numbered from `first`.
     pub fn of(first: u32, warehouses: u32, number: u32, terminals: u32) -> Homes {
         Homes {
             first: first + number % warehouses,
@@ -29,7 +29,7 @@ impl Homes {
             shared: terminals < warehouses,
         }
     }
-    /// Initial warehouse and district; the only ones unless the terminal has several warehouses.
+    /// Initial warehouse and district. They are constant unless the terminal has several warehouses.
     pub fn first(&self) -> (u32, u32) {
         (self.first, self.district)
     }

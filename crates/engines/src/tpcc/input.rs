@@ -88,7 +88,8 @@ impl Inputs {
         OrderStatus { warehouse: self.home, district: self.random.between(1, DISTRICTS), who: self.who() }
     }
 
-    /// Draws another warehouse; the only warehouse if there is no other (clauses 2.4.1.5, 2.5.1.2).
+    /// Draws a warehouse other than the home warehouse (clauses 2.4.1.5, 2.5.1.2). Returns the home warehouse if the
+    /// database has only one.
     fn remote(&mut self) -> u32 {
         let (first, last) = (*self.scale.warehouses.start(), *self.scale.warehouses.end());
         if first == last {
@@ -100,7 +101,7 @@ impl Inputs {
 
     fn who(&mut self) -> Who {
         if self.random.chance(60) {
-            // Small databases do not have all names.
+            // A database with few customers lacks some names.
             let names = LAST_NAMES.min(self.scale.customers);
             Who::LastName(last_name(self.constants.last_name.draw(&mut self.random, 0, names - 1)))
         } else {
@@ -133,8 +134,8 @@ mod tests {
         assert!((found - share).abs() < 5.0 * deviation, "seed {SEED}: {what}: {found}, not {share}");
     }
 
-    /// Asserts a uniform distribution by chi-square, whose mean is `n − 1` and whose variance is twice the
-    /// mean.
+    /// Asserts a uniform distribution by a chi-square test. The statistic has the mean `n − 1` and the variance `2 (n
+    /// − 1)`.
     fn assert_even(what: &str, counts: &[u32]) {
         let degrees = (counts.len() - 1) as f64;
         let expected = f64::from(counts.iter().sum::<u32>()) / counts.len() as f64;

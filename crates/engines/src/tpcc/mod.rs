@@ -1,6 +1,6 @@
 //! The TPC-C benchmark, independent of the database.
 //!
-//! Pure: sizes, inputs and rows follow from a seed. SQL statements are in crate `lowtide-oltp`.
+//! The module is pure: sizes, inputs and rows follow from a seed. SQL statements are in crate `lowtide-oltp`.
 
 mod deck;
 mod homes;

@@ -19,7 +19,7 @@ pub fn keying(kind: Kind) -> Duration {
 /// Think time after a transaction: exponential, at most ten times the mean.
 pub fn thinking(kind: Kind, random: &mut Random) -> Duration {
     let mean = Duration::from_secs(THINKING_S[kind as usize]);
-    // 1 − [0, 1) is above zero, so the logarithm is finite.
+    // `1 − unit` is above zero, so the logarithm is finite.
     let means = (-(1.0 - random.unit()).ln()).min(LONGEST_THOUGHT);
     mean.mul_f64(means)
 }
@@ -37,7 +37,7 @@ mod tests {
             let all: Vec<f64> = (0..draws).map(|_| thinking(kind, &mut random).as_secs_f64()).collect();
             let mean = all.iter().sum::<f64>() / f64::from(draws);
             let expected = THINKING_S[kind as usize] as f64;
-            // Truncated at ten means, the mean is less by e^-10; the standard deviation of the mean is 0.32
+            // Truncation at ten means lowers the mean by the share e^−10. The standard deviation of the mean is 0.32
             // %.
             assert!((mean / expected - 1.0).abs() < 0.016, "seed {seed}: {}: {mean}", kind.name());
             assert!(all.iter().all(|span| *span <= 10.0 * expected), "seed {seed}: {}", kind.name());

@@ -1,10 +1,10 @@
 //! The rows of a fresh database (clause 4.3.3).
 //!
-//! The rows of a table in a warehouse depend only on the seed. So tables and warehouses can be generated in any
-//! order and concurrently, and equal seeds give equal bytes. Rows are generated in the order of the primary key.
-//! Amounts are in cents.
+//! The rows of a table in a warehouse depend only on the seed. Tables and warehouses can therefore be generated
+//! concurrently and in any order, and equal seeds give equal bytes. Rows are generated in the order of the primary
+//! key. Amounts are in cents.
 //!
-//! If a test has fewer customers than the specification, the dependent values are scaled: the totals of districts
+//! Tests may have fewer customers than the specification. Dependent values are then scaled: the totals of districts
 //! and warehouses, the next order number, and the set of last names.
 
 use crate::tpcc::random::{LAST_NAMES, NuRand, Random, last_name};
@@ -41,10 +41,10 @@ pub fn count(table: Table, scale: &Scale) -> u64 {
     }
 }
 
-/// Writes the rows of `table` in `warehouse` to `rows`. The rows of `item` are the same for every warehouse.
+/// Writes the rows of `table` in `warehouse` to `rows`. The rows of `item` do not depend on the warehouse.
 ///
 /// # Errors
-/// The first error of `rows` ends the generation.
+/// The first error of `rows`, which ends the generation.
 pub fn write<R: Rows>(
     table: Table,
     warehouse: u32,
@@ -230,7 +230,7 @@ impl<R: Rows> Population<'_, R> {
         order <= self.scale.customers - undelivered(self.scale)
     }
 
-    /// Adds two lines of street, city, state and zip code.
+    /// Adds an address: two street lines, city, state and zip code.
     fn address(&mut self) {
         (0..3).for_each(|_| self.letters(10, 20));
         self.letters(2, 2);
@@ -238,7 +238,8 @@ impl<R: Rows> Population<'_, R> {
     }
 }
 
-/// Numbers of lines of the orders of a warehouse: a separate stream, because `orders` and `order_line` both need it.
+/// Generator of the number of lines of each order in a warehouse. It is a separate stream, because `orders` and
+/// `order_line` need equal numbers.
 struct LineCounts(Random);
 
 impl LineCounts {

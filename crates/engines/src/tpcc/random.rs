@@ -7,8 +7,8 @@ use rand_xoshiro::rand_core::RngCore;
 /// Number of last names (clause 4.3.2.3).
 pub const LAST_NAMES: u32 = 1_000;
 
-/// `C` of NURand for the last names of the load. It is fixed so that the constant of a run keeps the distance
-/// that clause 2.1.6.1 requires, whatever the seed of the load.
+/// `C` of NURand for the last names of the load. It is fixed, so the constant of a run has the distance that clause
+/// 2.1.6.1 requires for any seed of the load.
 pub const LAST_NAME_C_LOAD: u32 = 157;
 
 /// Distances that clause 2.1.6.1 allows between the last-name constants of load and run.
@@ -67,7 +67,7 @@ pub struct RunConstants {
 }
 
 impl RunConstants {
-    /// Distributions of the run with this seed.
+    /// Distributions of the run with the seed `seed`.
     pub fn of(seed: Seed) -> Self {
         let mut random = Random::new(seed.part("nurand", 0));
         let allowed: Vec<u32> = (0..=LAST_NAME_A)
@@ -85,7 +85,7 @@ impl RunConstants {
     }
 }
 
-/// A random stream, with a buffer for the string drawn last.
+/// A random stream, with a buffer for the most recently drawn string.
 #[derive(Debug, Clone)]
 pub struct Random {
     rng: Rng,
@@ -107,7 +107,7 @@ impl Random {
     pub fn chance(&mut self, percent: u32) -> bool {
         self.between(1, 100) <= percent
     }
-    /// Draws a number from 0 to below 1.
+    /// Draws a number from 0 (inclusive) to 1 (exclusive).
     pub fn unit(&mut self) -> f64 {
         unit(&mut self.rng)
     }
@@ -195,11 +195,12 @@ mod tests {
             assert!(run.customer.c <= 1_023 && run.item.c <= 8_191, "seed {seed}");
             seen.insert(run.last_name.c);
         }
-        // Below: 38 to 92 without two; above: 222 to 255 without one (253, at a distance of 96).
+        // Below the load's constant: 38 to 92 without two values. Above: 222 to 255 without 253, which has the
+        // excluded distance 96.
         assert_eq!(seen.len(), 53 + 33);
     }
 
-    /// The exact probability of every value, from enumerating all pairs, is the oracle.
+    /// Compares with the exact probability of every value, found by enumerating all pairs.
     #[test]
     fn nurand_draws_each_value_with_its_exact_probability() {
         let (low, high, seed, draws) = (0, 999, 11, 2_000_000u32);
@@ -227,13 +228,14 @@ mod tests {
                 degrees += 1.0;
             }
         }
-        // Chi-square has the mean `degrees` and the variance twice that: five standard deviations.
+        // Chi-square has the mean `degrees` and the variance `2 · degrees`. The limit is five standard deviations
+        // above the mean.
         let limit = degrees + 5.0 * (2.0f64 * degrees).sqrt();
         assert!(squares < limit, "seed {seed}: {squares} with {degrees} degrees of freedom");
     }
 
-    /// With `C` = 0 and a range that is a power of two, bits are independent: bits of `A` are set with
-    /// probability 3/4, other bits with 1/2.
+    /// With `C` = 0 and a range that is a power of two, bits are independent. Bits of `A` are set with probability
+    /// 3/4, other bits with probability 1/2.
     #[test]
     fn nurand_has_the_mean_of_its_closed_form() {
         let (seed, draws) = (13, 400_000);
@@ -261,7 +263,8 @@ mod tests {
                 counts[byte as usize] += 1;
             }
         }
-        // Lengths have the mean 19 and the variance 10; so many letters of 62 have a standard deviation of 1.3 %.
+        // Lengths have the mean 19 and the variance 10. The count of each of the 62 letters has a standard deviation
+        // of 1.3 %.
         assert!((length as f64 / 20_000.0 - 19.0).abs() < 0.12, "seed {seed}: {length}");
         let used: Vec<u32> = counts.into_iter().filter(|count| *count > 0).collect();
         assert_eq!(used.len(), 62);
@@ -270,7 +273,7 @@ mod tests {
         let zip = random.zip();
         assert!(zip.len() == 9 && zip.ends_with("11111") && zip.bytes().all(|b| b.is_ascii_digit()), "{zip}");
         let marked = (0..20_000).filter(|_| random.data(26, 50).contains("ORIGINAL")).count();
-        // 2 000 expected, with a standard deviation of 42.
+        // The expected number is 2 000, with a standard deviation of 42.
         assert!(marked.abs_diff(2_000) < 212, "seed {seed}: {marked}");
     }
 }

@@ -30,7 +30,7 @@ pub struct TabSeparated<W> {
     to: W,
 }
 
-/// Bytes gathered for one write.
+/// Bytes buffered for one write.
 const GATHER: usize = 256 << 10;
 
 impl<W: Write> TabSeparated<W> {

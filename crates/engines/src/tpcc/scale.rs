@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 pub const DISTRICTS: u32 = 10;
 /// Customers per district, which is also its number of orders after the load.
 pub const CUSTOMERS_PER_DISTRICT: u32 = 3_000;
-/// Number of items, and of stock rows per warehouse.
+/// Number of items, which is also the number of stock rows per warehouse.
 pub const ITEMS: u32 = 100_000;
 
 /// Size of a database, or of a shard: several servers may share the warehouses.
@@ -14,8 +14,8 @@ pub const ITEMS: u32 = 100_000;
 pub struct Scale {
     /// Warehouse numbers, from 1.
     pub warehouses: RangeInclusive<u32>,
-    /// Customers per district. Only tests use fewer than the specification. A multiple of 10, because the
-    /// last 30 % of a district's orders are undelivered.
+    /// Customers per district: a multiple of 10, because the last 30 % of a district's orders are undelivered. Only
+    /// tests use fewer than the specification.
     pub customers: u32,
     /// Number of items. Only tests use fewer than the specification.
     pub items: u32,

@@ -1,8 +1,11 @@
 //! The nine tables (clause 1.3): columns with portable types, keys and indexes.
 //!
-//! Money is in whole cents and rates in whole ten-thousandths, as integers: exact, and equal on every engine.
-//! Columns have the order of the specification; keys begin with the warehouse. Foreign keys, which clause 1.4
-//! leaves to the implementation, are omitted.
+//! Money is in integer cents and rates are in integer ten-thousandths, so values are exact and equal on every engine.
+//! Columns have the order of the specification, and keys begin with the warehouse.
+//!
+//! # Not modelled
+//!
+//! Foreign keys, which clause 1.4 leaves to the implementation.
 
 use crate::tpcc::schema::Type::{Char, Int, Long, Small, Text, Time};
 
@@ -53,7 +56,7 @@ pub struct Column {
     pub name: &'static str,
     /// Type of its values.
     pub holds: Type,
-    /// Nullable.
+    /// `true` if the column is nullable.
     pub null: bool,
 }
 
@@ -67,7 +70,7 @@ pub struct Index {
 }
 
 impl Table {
-    /// All tables, in an order that is valid for loading.
+    /// All tables, in an order suitable for loading.
     pub const ALL: [Table; 9] = [
         Table::Item,
         Table::Warehouse,
@@ -93,7 +96,7 @@ impl Table {
             Table::OrderLine => "order_line",
         }
     }
-    /// Returns true if the rows belong to warehouses, as those of all tables but `item` do.
+    /// Returns true if each row belongs to a warehouse. Only `item` has no warehouse.
     pub fn per_warehouse(self) -> bool {
         self != Table::Item
     }

@@ -60,8 +60,7 @@ impl Transaction {
     }
 }
 
-/// Inputs of New-Order. The last item of one order in a hundred does not exist, so the order must be rolled
-/// back.
+/// Inputs of New-Order. One order in a hundred has a last item that does not exist, so the order must be rolled back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewOrder {
     /// Home warehouse of the terminal.
@@ -77,7 +76,7 @@ pub struct NewOrder {
 /// An order line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
-    /// Item. One more than the number of items if the order must be rolled back.
+    /// Item number. In the last line of an order to be rolled back, one more than the number of items.
     pub item: u32,
     /// The warehouse that supplies the item.
     pub supply: u32,
@@ -97,8 +96,8 @@ impl NewOrder {
 pub enum Who {
     /// By number.
     Number(u32),
-    /// By last name: of the customers with this name, ordered by first name, the one at position n/2, rounded
-    /// up.
+    /// By last name. Of the n customers with this name, ordered by first name, the customer at position n/2 (rounded
+    /// up) is meant.
     LastName(String),
 }
 

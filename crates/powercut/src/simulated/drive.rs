@@ -1,8 +1,9 @@
-//! A drive with contents in virtual time ([`Drive`]): a model gives the duration of requests, and [`Pending`] the writes
-//! that a power cut undoes.
+//! A drive with contents in virtual time ([`Drive`]). A model gives the duration of each request; [`Pending`] tracks
+//! the writes that a power cut undoes.
 //!
-//! Writes are in flight until the host waits for them, or until their completion time. A live drive ([`lowtide_live`]) has
-//! the same components, but answers in real time. Not here: the host, and the times of power cuts.
+//! A write is in flight until its completion time or until the host waits for it, whichever comes first. A live drive
+//! ([`lowtide_live`]) has the same components but answers in real time. The host and the choice of power cuts are in
+//! `filesystem` and the parent module.
 
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::{BlockDevice, Nanos, Op, Request, Seed, VirtualTime};
@@ -17,7 +18,7 @@ pub(super) struct Drive {
     model: AnyDevice,
     bytes: Vec<u8>,
     pending: Pending<Box<[u8]>>,
-    /// Writes in flight, with the time of their acknowledgement.
+    /// Writes in flight, each with its acknowledgement time.
     in_flight: Vec<(VirtualTime, Number)>,
     now: VirtualTime,
     seed: Seed,
@@ -25,7 +26,7 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    /// A new drive of `room` bytes, all zero. `seed` determines the writes that a cut undoes.
+    /// Creates a zeroed drive of `room` bytes. `seed` determines the writes that a cut undoes.
     pub(super) fn new(model: AnyDevice, cache: Cache, room: u64, seed: Seed) -> Drive {
         Drive {
             model,
@@ -43,18 +44,18 @@ impl Drive {
         self.now
     }
 
-    /// Its size in bytes.
+    /// The size of the drive in bytes.
     pub(super) fn room(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// Advances the time by the processor time of the host.
+    /// Advances the clock by a span of host processor time.
     pub(super) fn pass(&mut self, span: Nanos) {
         self.now = self.now + span;
         self.settle(self.now);
     }
 
-    /// Acknowledges the writes that complete by an instant.
+    /// Acknowledges the writes that complete at or before `by`.
     fn settle(&mut self, by: VirtualTime) {
         if self.in_flight.iter().all(|(at, _)| *at > by) {
             return;
@@ -87,7 +88,7 @@ impl Drive {
         self.settle(self.now);
     }
 
-    /// Flushes the write cache, and waits.
+    /// Flushes the write cache and waits for completion.
     pub(super) fn flush(&mut self) {
         self.settle(self.now);
         let asked = self.now;
@@ -96,14 +97,14 @@ impl Drive {
         self.pending.flushed(asked);
     }
 
-    /// Reads, and waits.
+    /// Reads and waits for completion.
     pub(super) fn read(&mut self, offset: u64, length: u64) -> &[u8] {
         self.now = self.model.submit(self.now, &Request::read(offset, length)).at;
         self.settle(self.now);
         self.peek(offset, length)
     }
 
-    /// The contents, without a request, for a host that has them in its page cache.
+    /// Returns contents without a request to the drive, for a page that the host has cached.
     pub(super) fn peek(&self, offset: u64, length: u64) -> &[u8] {
         &self.bytes[offset as usize..(offset + length) as usize]
     }
@@ -123,7 +124,7 @@ impl Drive {
         })
     }
 
-    /// Makes all contents durable, and returns them for [`Drive::restore`].
+    /// Makes all contents durable. Returns an image for [`Drive::restore`].
     pub(super) fn image(&mut self) -> Vec<u8> {
         self.wait();
         self.pending.clear();
@@ -131,7 +132,7 @@ impl Drive {
         self.bytes[..used].to_vec()
     }
 
-    /// Replaces the contents by an image, all of it durable. The model does not see these writes.
+    /// Replaces the contents by a durable image. The model does not see these writes.
     pub(super) fn restore(&mut self, image: &[u8]) {
         self.in_flight.clear();
         self.pending.clear();

@@ -1,22 +1,24 @@
-//! A minimal filesystem for a database on a simulated drive, with the page cache of its host ([`FileSystem`]).
+//! A minimal filesystem with a page cache ([`FileSystem`]), for a database on a simulated drive.
 //!
 //! ```text
 //!   write ─► page cache: dirty pages ─┬─ fsync: all of the file ─┐
 //!                                     └─ at random: any page ────┴─► drive ─► [flush] ─► metadata ─► [flush]
 //! ```
 //!
-//! It keeps only the promises of ext4 (`data=ordered`, delayed allocation) and XFS. Metadata (names, lengths, blocks) is one
-//! journal: a sync of any file commits all current metadata atomically, after the data that it refers to. A file gets a block
-//! when its page is written back, and its length on the drive covers only such pages. Data is overwritten in place, at once.
-//! Freed blocks are reused only after their release is committed. With barriers, the drive is flushed before metadata is
-//! written, metadata is written with forced unit access, and a sync without metadata ends with a flush. Without barriers, a
-//! sync only waits for its writes.
+//! The filesystem gives only the guarantees of ext4 (`data=ordered`, delayed allocation) and XFS. All metadata
+//! (names, lengths, blocks) shares one journal: a sync of any file commits all current metadata atomically, after the
+//! pages that have been written back. A page gets a block at its first write-back, and the file's length on the drive
+//! covers only written pages. Later write-backs overwrite the block in place. A freed block is reused only after its
+//! release is committed. With barriers, a sync flushes the drive and then writes changed metadata with forced unit
+//! access. Without barriers, a sync only waits for its writes.
 //!
-//! The host writes back dirty pages and commits metadata at random times, as a kernel does without a sync: within half a
-//! minute, and every few seconds (`commit=5` of ext4, `xfssyncd_centisecs`). A power cut loses the page cache.
+//! The host also writes back dirty pages and commits metadata at random times. A kernel does so without a sync: it
+//! writes back pages within half a minute and commits metadata every few seconds (`commit=5` of ext4,
+//! `xfssyncd_centisecs`). A power cut loses the page cache.
 //!
 //! # Not modelled
-//! Folders, locks and permissions. Processor time, except for two microseconds of every system call that is not a read.
+//! Directories, locks and permissions are absent. Processor time is ignored, except for two microseconds per system
+//! call other than a read.
 
 use super::drive::{BLOCK, Drive};
 use super::metadata::{self, Extents, Metadata};
@@ -33,7 +35,7 @@ const SYSTEM_CALL: Nanos = Nanos::from_micros(2);
 const WRITE_BACK: u64 = 16;
 /// One write in this many is followed by a commit of changed metadata.
 const COMMIT: u64 = 64;
-/// Milliseconds from the beginning of 1970 to that of virtual time: the time of the load in the loaded rows.
+/// The Unix time in milliseconds at which virtual time starts: the load time in the loaded rows.
 const BEGAN_MS: i64 = lowtide_engines::tpcc::LOADED_AT_SECONDS * 1_000;
 
 type Page = Box<[u8]>;
@@ -41,17 +43,17 @@ type Page = Box<[u8]>;
 /// A file.
 #[derive(Default)]
 struct File {
-    /// Its length for the host.
+    /// Length in bytes that the host sees.
     size: u64,
-    /// Its length on the drive, which covers the pages that were written back.
+    /// Length in bytes on the drive. Covers only written pages.
     written: u64,
-    /// The block of each page; 0 for a page without a block.
+    /// The block of each page; 0 if the page has no block.
     blocks: Vec<u32>,
     dirty: BTreeMap<u32, Page>,
-    /// Whether each page is in the page cache.
+    /// For each page, `true` if the page cache holds it.
     seen: Vec<bool>,
     opened: u32,
-    /// Whether it has a name.
+    /// `true` while the file has a name.
     linked: bool,
 }
 
@@ -63,15 +65,15 @@ pub(super) struct FileSystem {
     names: BTreeMap<String, FileNumber>,
     files: Vec<File>,
     free: Vec<u32>,
-    /// Freed blocks whose release is not committed.
+    /// Freed blocks whose release is not yet committed.
     freed: Vec<u32>,
-    /// Whether metadata has changed since its last commit.
+    /// `true` if metadata has changed since its last commit.
     changed: bool,
     sequence: u64,
     /// Events until the power cut; `None` without a cut.
     left: Option<u64>,
     powered: bool,
-    /// Whether syncs have no effect.
+    /// Makes syncs ineffective, as a deliberate fault.
     #[cfg(test)]
     pub(super) forgets_syncs: bool,
 }
@@ -104,12 +106,12 @@ impl FileSystem {
         self.drive.now()
     }
 
-    /// Whether the power is on.
+    /// Returns whether the power is on.
     pub(super) fn is_powered(&self) -> bool {
         self.powered
     }
 
-    /// Makes all files durable, and returns the contents of the drive for [`FileSystem::restore`].
+    /// Makes all files durable. Returns the contents of the drive for [`FileSystem::restore`].
     pub(super) fn image(&mut self) -> Vec<u8> {
         for file in 0..self.files.len() {
             self.write_all_back(file as FileNumber).expect("no power cut");
@@ -118,17 +120,17 @@ impl FileSystem {
         self.drive.image()
     }
 
-    /// Cuts the power, and replaces the contents of the drive. [`FileSystem::power_on`] mounts the filesystem.
+    /// Cuts the power and replaces the contents of the drive. [`FileSystem::power_on`] then mounts the filesystem.
     pub(super) fn restore(&mut self, image: &[u8]) {
         self.power_cut();
         self.drive.restore(image);
     }
 
-    /// Restores the power and mounts the filesystem. The power is cut again at the event number `cut_at`, from 1. An event
-    /// is a change by the host, a write to the drive, or a flush.
+    /// Restores the power and mounts the filesystem. The power is cut again at event number `cut_at`, counted from 1.
+    /// An event is a change by the host, a write to the drive, or a flush.
     ///
     /// # Errors
-    /// [`FileError::Device`] if there is no valid metadata.
+    /// [`FileError::Device`] if the drive has no valid metadata.
     pub(super) fn power_on(&mut self, cut_at: Option<u64>) -> Result<(), FileError> {
         (self.powered, self.left) = (true, cut_at);
         let found = metadata::find(&mut self.drive).ok_or(FileError::Device)?;
@@ -146,7 +148,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Cuts the power, which loses the page cache.
+    /// Cuts the power and drops the page cache.
     pub(super) fn power_cut(&mut self) {
         let tear = if below(&mut self.rng, 2) == 0 { Tear::Sector } else { Tear::Page };
         self.drive.power_cut(tear);
@@ -156,7 +158,7 @@ impl FileSystem {
         (self.powered, self.changed, self.left) = (false, false, None);
     }
 
-    /// Blocks for data that no file uses, in descending order.
+    /// The unused data blocks, in descending order.
     fn unused(&self, used: &[u32]) -> Vec<u32> {
         let blocks = (self.drive.room() / BLOCK) as u32;
         let mut taken = vec![false; blocks as usize];
@@ -164,7 +166,7 @@ impl FileSystem {
         (metadata::BLOCKS..blocks).rev().filter(|block| !taken[*block as usize]).collect()
     }
 
-    /// Counts an event, at which the power may be cut.
+    /// Counts an event. Cuts the power if the count is reached.
     fn event(&mut self) -> Result<(), FileError> {
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(1);
@@ -265,7 +267,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Waits for all writes, and makes them and the metadata durable, if the drive honours flushes.
+    /// Waits for all writes and commits changed metadata. With barriers, both are durable on a drive that honours
+    /// flushes.
     fn commit(&mut self) -> Result<(), FileError> {
         self.drive.wait();
         if self.barrier {
@@ -289,8 +292,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Clears the last page of a file behind its end, before a change at `offset` extends the file. The page may have bytes
-    /// there that were written back before a cut, but whose length was not committed.
+    /// Zeroes the last page beyond the end of the file before a change at `offset` extends the file. The page may
+    /// hold bytes that were written back before a cut without a commit of the new length.
     fn clear_gap(&mut self, number: FileNumber, offset: u64) {
         let size = self.file(number).size;
         let (page, within) = ((size / BLOCK) as u32, (size % BLOCK) as usize);
@@ -299,7 +302,7 @@ impl FileSystem {
         }
     }
 
-    /// Frees the blocks of a file from a page on.
+    /// Frees the blocks of a file from page `first` on.
     fn cut_off(&mut self, number: FileNumber, first: u32) {
         let file = &mut self.files[number as usize];
         file.dirty.split_off(&first);
@@ -382,7 +385,8 @@ impl Files for Host {
 
     fn read(&mut self, file: FileNumber, offset: u64, into: &mut [u8]) -> Result<usize, FileError> {
         let mut its = self.lock();
-        // Reads from the page cache take no time, because their number depends on SQLite's cache, which all threads share.
+        // Reads from the page cache take no time, because their number is not deterministic: all threads share
+        // SQLite's cache.
         its.power()?;
         let size = its.file(file).size;
         let there = size.saturating_sub(offset).min(into.len() as u64);
@@ -411,10 +415,11 @@ impl Files for Host {
         its.cut_off(file, length.div_ceil(BLOCK) as u32);
         let (within, size) = ((length % BLOCK) as usize, its.file(file).size);
         if within > 0 && length < size {
-            // Bytes after the end read as zeroes if the file is extended again.
+            // Bytes beyond the end must read as zeroes if the file is extended again.
             its.change(file, (length / BLOCK) as u32, |page| page[within..].fill(0));
         }
-        // An extension changes the length on the drive at once. A truncated file may be shorter there already.
+        // An extension changes the length on the drive at once. Before a truncation, the length on the drive may
+        // already be shorter.
         let written = if length > size { length } else { its.file(file).written.min(length) };
         its.changed |= written != its.file(file).written;
         (its.file(file).size, its.file(file).written) = (length, written);

@@ -1,19 +1,19 @@
 //! The metadata of the filesystem on the drive: names, lengths and blocks of all files, written to several slots in turn.
 //!
-//! The newest copy with a correct checksum counts. Not here: the times of writes (`filesystem`).
+//! The newest copy with a correct checksum is valid. The module `filesystem` chooses the times of writes.
 
 use super::drive::{BLOCK, Drive};
 
 /// The number of slots.
 const SLOTS: u64 = 8;
-/// Blocks of a slot.
+/// Blocks per slot.
 const SLOT: u64 = 10;
 /// Blocks with metadata, at the beginning of the drive.
 pub(super) const BLOCKS: u32 = (SLOTS * SLOT) as u32;
 /// Bytes of the header: checksum, length of the list of files, sequence number.
 const HEADER: usize = 16;
 
-/// Blocks of a file.
+/// The blocks of a file, as runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Extents {
     /// Length of the file in bytes.
@@ -23,7 +23,7 @@ pub(super) struct Extents {
 }
 
 impl Extents {
-    /// The extents of a file with the block of each page, or 0 for a hole.
+    /// Builds extents from the block of each page, 0 for a hole.
     pub(super) fn of(size: u64, blocks: &[u32]) -> Extents {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for block in blocks {
@@ -63,7 +63,7 @@ pub(super) fn write(drive: &mut Drive, metadata: &Metadata, fua: bool) {
     drive.write(metadata.sequence % SLOTS * SLOT * BLOCK, &bytes, fua);
 }
 
-/// Reads the newest metadata with a correct checksum; `None` if there is none.
+/// Reads the newest metadata with a correct checksum; `None` if no copy is valid.
 pub(super) fn find(drive: &mut Drive) -> Option<Metadata> {
     let mut newest: Option<Metadata> = None;
     for slot in 0..SLOTS {

@@ -5,13 +5,14 @@
 //!         one after another                  page cache
 //! ```
 //!
-//! The power is cut at a random event: a change by SQLite, a write to the drive or a flush, during transactions, checkpoints,
-//! recovery or the lookup after it. Then all acknowledged transactions are looked up, TPC-C's conditions are checked and
-//! `PRAGMA integrity_check` is run. Transactions are sequential, so a later transaction without an earlier one is
-//! corruption. A database that is corrupt, or has grown large, is replaced by the loaded one.
+//! The power is cut at a random event: a change by SQLite, a write to the drive or a flush, during transactions,
+//! checkpoints, recovery or the lookup after recovery. After recovery, all acknowledged transactions are looked up,
+//! the TPC-C consistency conditions are checked and `PRAGMA integrity_check` is run. Because transactions are
+//! sequential, a found transaction after a lost transaction is corruption. The loaded database replaces a database
+//! that is corrupt or has grown large.
 //!
-//! The salts of SQLite's logs come from a generator of the process. They have no influence, except that an old frame passes
-//! as a new one with a probability of 2⁻³².
+//! The salts in SQLite's logs come from a process-wide generator, which the seed does not control. The salts have no
+//! influence, except that an old frame is taken for a new frame with a probability of 2⁻³².
 //!
 //! # Not modelled
 //! The processor time of the host.
@@ -34,15 +35,15 @@ use lowtide_live::Offer;
 use lowtide_oltp::{Database, Instance, OltpError, Session, sqlite};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes of the drive that are used.
+/// The size of the simulated drive in bytes.
 const ROOM: u64 = 8 << 20;
 /// The log size that triggers a checkpoint: a few transactions.
 const LOG: Bytes = Bytes::kib(256);
 /// The largest number of events before a cut.
 const EVENTS: u64 = 600;
-/// The largest number of events before every fourth cut, to hit recovery.
+/// The largest number of events before a quarter of the cuts, chosen to hit recovery.
 const FIRST_EVENTS: u64 = 40;
-/// The number of transactions after which a database is replaced.
+/// A database with more ledger entries is replaced.
 const MOST_ENTRIES: usize = 300;
 
 /// Runs a database through power cuts.
@@ -88,7 +89,7 @@ struct Rounds {
     rng: Rng,
     /// The first cut since the last lookup.
     cut: Option<Nanos>,
-    /// Whether the power was never cut since the database was loaded or replaced.
+    /// `true` until the first power cut after the database was loaded or replaced.
     fresh: bool,
 }
 
@@ -146,7 +147,7 @@ impl Rounds {
             let event = 1 + below(&mut self.rng, most);
             self.round(Some(event));
             if self.ledger.len() > MOST_ENTRIES {
-                // The database is checked after its last cut, before it is replaced.
+                // Check the database after its last cut, before it is replaced.
                 self.round(None);
                 self.replace();
             }
@@ -155,7 +156,7 @@ impl Rounds {
         Ok(self.row)
     }
 
-    /// Runs from power-on to the power cut at an event, or to the end of the lookup if there is no event.
+    /// Runs from power-on to the power cut at `event`, or to the end of the lookup without an event.
     fn round(&mut self, event: Option<u64>) {
         match self.until_cut(event) {
             End::Cut if event.is_some() => {
@@ -209,12 +210,12 @@ impl Rounds {
         }
     }
 
-    /// The end of a round with a failure, which is meaningless after a power cut.
+    /// Classifies a failure. After a power cut, failures are expected and do not count as corruption.
     fn end_of(&self, failure: impl ToString) -> End {
         if self.host.lock().is_powered() { End::Corrupt(failure.to_string()) } else { End::Cut }
     }
 
-    /// Opens the database, which recovers with the first answer.
+    /// Opens the database and waits for its first answer, which completes recovery.
     fn open(&self) -> Result<Box<dyn Instance>, OltpError> {
         let instance = sqlite::start_in(self.vfs.name(), &self.settings)?;
         instance.database().number("SELECT count(*) FROM warehouse")?;

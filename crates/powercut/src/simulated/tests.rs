@@ -1,4 +1,4 @@
-//! Every kind of setting through a few hundred cuts, and deliberate faults of the filesystem.
+//! Runs every kind of setting through a few hundred cuts, and tests deliberate faults of the filesystem.
 
 use super::*;
 use crate::{Journal, Promise};
@@ -79,7 +79,7 @@ fn damage_is_counted_with_an_empty_ledger() {
     let mut rounds = Rounds::begin(&setting, &asked(), filesystem).expect("a loaded database");
     rounds.round(Some(5));
     assert_eq!(rounds.row.cuts, 1, "seed {SEED}");
-    // As after a lookup that found none of the transactions.
+    // The state after a lookup that found no transactions.
     (rounds.ledger, rounds.cut) = (Ledger::default(), None);
     rounds.host.lock().restore(&[]);
     rounds.round(Some(5));

@@ -1,12 +1,15 @@
 //! Batch means: the mean of a correlated series with a confidence interval that allows for the correlation.
 //!
-//! A. M. Law and W. D. Kelton, "Simulation Modeling and Analysis", section on batch means; C. Alexopoulos and
-//! A. F. Seila, "Output data analysis" (Handbook of Simulation, 1998). The batch length is chosen so that the
-//! batch means pass von Neumann's ratio test (J. von Neumann, Ann. Math. Stat. 12, 1941, in the form of G. S.
-//! Fishman, "Principles of Discrete Event Simulation", 1978). As in ASAP3 (Steiger et al., ACM TOMACS 15(1),
-//! 2005), the remaining correlation widens the interval. Two deviations: the remaining correlation is taken as that
-//! of an AR(1) process, and the test is only for positive correlation, because negative correlation makes the
-//! interval too wide, not too narrow. Not here: overlapping batches.
+//! A. M. Law and W. D. Kelton, "Simulation Modeling and Analysis", section on batch means; C. Alexopoulos and A. F.
+//! Seila, "Output data analysis" (Handbook of Simulation, 1998). The batch length is increased until the batch means
+//! pass von Neumann's ratio test (J. von Neumann, Ann. Math. Stat. 12, 1941, in the form of G. S. Fishman,
+//! "Principles of Discrete Event Simulation", 1978). As in ASAP3 (Steiger et al., ACM TOMACS 15(1), 2005), the
+//! remaining correlation widens the interval. There are two deviations: the remaining correlation is modelled as an
+//! AR(1) process, and only positive correlation is tested, because negative correlation can only make the interval
+//! too wide.
+//!
+//! # Not handled
+//! Overlapping batches.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -16,27 +19,27 @@ pub const FEWEST: usize = 10;
 pub const MOST: usize = 40;
 /// The one-sided limit of the ratio test, in standard deviations: the 10 % point of the normal distribution.
 const LIMIT: f64 = 1.2816;
-/// A batch spans at least this many autocorrelation times of the intervals.
+/// Minimum length of a batch, in autocorrelation times of the intervals.
 const TIMES: f64 = 3.0;
 
-/// A series cut into batches of equal length; the remainder of the division is left out at the beginning.
+/// A series cut into batches of equal length. The remainder of the division is skipped at the beginning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batches {
     /// The mean of each batch.
     pub means: Vec<f64>,
     /// Values of one batch.
     pub length: usize,
-    /// Values left out at the beginning.
+    /// Values skipped at the beginning.
     pub skipped: usize,
     /// The factor by which correlation between the batches raises the variance of their mean; ≥ 1.
     pub inflation: f64,
-    /// Whether the batches pass the test for correlation.
+    /// `true` if the batches pass the test for correlation.
     pub independent: bool,
 }
 
 impl Batches {
-    /// The most batches, from 10 to 40, that pass the test for correlation. If not even 10 do, returns those 10 with
-    /// `independent` false. `None` for fewer than 10 values.
+    /// Cuts `values` into at most 40 batches. Reduces the number until the batches pass the test for correlation, but
+    /// to no fewer than 10. If 10 batches fail the test too, `independent` is false. `None` for fewer than 10 values.
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.len() < FEWEST {
             return None;
@@ -54,7 +57,7 @@ impl Batches {
         }
     }
 
-    /// Exactly `count` batches, two or more.
+    /// Cuts `values` into exactly `count` batches; `count` must be at least 2.
     pub fn cut(values: &[f64], count: usize) -> Self {
         let length = values.len() / count;
         let skipped = values.len() - length * count;
@@ -95,7 +98,8 @@ pub fn averages(values: &[f64], length: usize) -> Vec<f64> {
     values.chunks_exact(length).map(mean).collect()
 }
 
-/// More degrees of freedom change the quantiles by less than 0.02 %, and statrs does not converge on them.
+/// Limit of the degrees of freedom. More degrees change the quantiles by less than 0.02 %, and statrs does not
+/// converge for them.
 const MOST_FREEDOM: f64 = 1e4;
 
 /// Student's t distribution.
@@ -113,8 +117,8 @@ pub fn two_sided(t: f64, freedom: f64) -> f64 {
     (2.0 * students_t(freedom).cdf(-t.abs())).min(1.0)
 }
 
-/// `C = 1 − Σ(x_{i+1} − x_i)² / 2Σ(x_i − x̄)²`: 0 on average for independent values, with variance
-/// `(k − 2)/(k² − 1)`, and towards 1 with positive correlation. 0 for a constant.
+/// `C = 1 − Σ(x_{i+1} − x_i)² / 2Σ(x_i − x̄)²`: For k independent values the mean of C is 0 and its variance `(k −
+/// 2)/(k² − 1)`. With positive correlation C approaches 1. For a constant it is 0.
 pub fn von_neumann(values: &[f64]) -> f64 {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
@@ -122,14 +126,14 @@ pub fn von_neumann(values: &[f64]) -> f64 {
     if squares > 0.0 { 1.0 - steps / (2.0 * squares) } else { 0.0 }
 }
 
-/// The factor by which correlation between neighbours raises the variance of a mean: `(1 + r)/(1 − r)`, the
-/// factor of an AR(1) process. 1 for negative correlation, 19 at most.
+/// The factor by which correlation between neighbours raises the variance of a mean: `(1 + r)/(1 − r)`, the factor of
+/// an AR(1) process. The factor is 1 for negative correlation, and at most 19.
 pub fn inflation(correlation: f64) -> f64 {
     let r = correlation.clamp(0.0, 0.9);
     (1.0 + r) / (1.0 - r)
 }
 
-/// The correlation between neighbours. 0 for a constant.
+/// The correlation between neighbours; 0 for a constant.
 fn lag_1(values: &[f64]) -> f64 {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
@@ -143,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_hand_computed_interval() {
-        // Means 9 and 11 ten times: mean 10, variance 20/19, t(0.975, 19) = 2.0930.
+        // The values 9 and 11, ten times each: mean 10, variance 20/19, t(0.975, 19) = 2.0930.
         let values: Vec<f64> = (0..20).map(|i| if i % 2 == 0 { 9.0 } else { 11.0 }).collect();
         let batches = Batches::cut(&values, 20);
         assert_eq!((batches.mean(), batches.inflation, batches.independent), (10.0, 1.0, true));

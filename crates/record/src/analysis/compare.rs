@@ -1,11 +1,13 @@
-//! Comparison of two levels: their ratio with its confidence interval, and the probability of its distance from a
-//! limit.
+//! Comparison of two levels: the ratio with its confidence interval, and the probability that chance alone puts the
+//! ratio so far from a limit.
 //!
-//! Independent levels are compared by E. C. Fieller, "Some problems in interval estimation", J. Royal Stat. Soc. B 16,
-//! 1954. The degrees of freedom are those of Welch (1947) and Satterthwaite (1946), because both levels rest on few
-//! sections. Levels measured in pairs, one shortly after the other, are compared by the logarithms of their ratios
-//! instead, so that an influence on both levels of a pair cancels. Not here: standard errors of levels (`sections`) and
-//! the correction for many comparisons (`many`).
+//! Independent levels are compared by Fieller's method: E. C. Fieller, "Some problems in interval estimation", J.
+//! Royal Stat. Soc. B 16,
+//! 1954. Because both levels rest on few sections, the degrees of freedom follow Welch (1947) and Satterthwaite
+//! (1946). Levels measured in pairs, shortly after each other, are compared by the logarithms of their ratios, so
+//! that an influence on both levels of a pair cancels.
+//!
+//! Standard errors of levels are in `sections`, the correction for many comparisons in `many`.
 
 use super::Estimate;
 use super::batch::{student_t, two_sided};
@@ -59,8 +61,8 @@ enum Basis {
 }
 
 impl Ratio {
-    /// Compares `a` with `b`, measured independently. `None` if the interval of `b` is so wide that the ratio has no
-    /// bounds, or a level is not above 0.
+    /// Compares independently measured levels. `None` if a level is not above 0, or if the interval of `b` is so wide
+    /// that the ratio has no bounds.
     pub fn of(a: &Level, b: &Level) -> Option<Ratio> {
         let (x, y) = (a.value, b.value);
         if !(x > 0.0 && y > 0.0) {
@@ -78,8 +80,8 @@ impl Ratio {
         Some(Ratio { ratio, low, high, basis: Basis::Independent(*a, *b) })
     }
 
-    /// The ratio of levels that were measured in pairs: `ratio` over all pairs, `pairs` of each pair. `None` with fewer
-    /// than two pairs, or if a ratio is not above 0.
+    /// Compares levels measured in pairs: `ratio` is the ratio over all pairs, `pairs` the ratio of each pair. `None`
+    /// for fewer than two pairs, or if a ratio is not above 0.
     pub fn of_pairs(ratio: f64, pairs: &[f64]) -> Option<Ratio> {
         if pairs.len() < 2 || !pairs.iter().chain([&ratio]).all(|it| *it > 0.0 && it.is_finite()) {
             return None;
@@ -97,23 +99,23 @@ impl Ratio {
         Ratio { ratio, low, high, basis: Basis::Logarithm(level) }
     }
 
-    /// Widens the interval at both ends by a share, to allow for rounding.
+    /// Widens the interval at both ends by the share `share`, to allow for rounding.
     pub fn widened(self, share: f64) -> Ratio {
         Ratio { low: self.low * (1.0 - share), high: self.high / (1.0 - share), ..self }
     }
 
-    /// Whether the entire interval lies below `limit`.
+    /// Returns whether the entire interval is below `limit`.
     pub fn below(&self, limit: f64) -> bool {
         self.high < limit
     }
 
-    /// Whether the entire interval lies above `limit`.
+    /// Returns whether the entire interval is above `limit`.
     pub fn above(&self, limit: f64) -> bool {
         self.low > limit
     }
 
-    /// The probability of a ratio at least this far from `limit`, on either side, if the true ratio were `limit`. 1 if
-    /// the interval, which may have been widened for rounding, contains `limit`.
+    /// The two-sided p-value of the hypothesis that the true ratio is `limit`. Returns 1 if the interval, including
+    /// any widening for rounding, contains `limit`.
     pub fn probability(&self, limit: f64) -> f64 {
         if !self.below(limit) && !self.above(limit) {
             return 1.0;
@@ -129,7 +131,7 @@ impl Ratio {
         if error > 0.0 { two_sided(distance / error, freedom) } else { 0.0 }
     }
 
-    /// The logarithm of the ratio; for independent levels by first-order propagation.
+    /// The logarithm of the ratio. For independent levels, the standard error comes from first-order propagation.
     fn logarithm(&self) -> Level {
         match self.basis {
             Basis::Logarithm(level) => level,
@@ -142,8 +144,8 @@ impl Ratio {
     }
 }
 
-/// The geometric mean of ratios, with the interval that follows from their intervals. It holds for these ratios only,
-/// not for others that might have been measured. `None` for an empty list.
+/// The geometric mean of ratios, with an interval propagated from their intervals. The interval describes these
+/// ratios only, not a population from which they were drawn. `None` for an empty list.
 pub fn geometric_mean(ratios: &[Ratio]) -> Option<Ratio> {
     if let [one] = ratios {
         return Some(*one);
@@ -158,7 +160,7 @@ pub fn geometric_mean(ratios: &[Ratio]) -> Option<Ratio> {
     (count > 0.0).then(|| Ratio::of_logarithm(Level { value, standard_error: sum.sqrt() / count, freedom }))
 }
 
-/// Welch–Satterthwaite degrees of freedom of a − ratio·b, the quantity that Fieller's interval tests.
+/// Welch–Satterthwaite degrees of freedom of a − ratio·b, the quantity that Fieller's method tests.
 fn joint_freedom(a: &Level, b: &Level, ratio: f64) -> f64 {
     let (wa, wb) = (a.standard_error.powi(2), (ratio * b.standard_error).powi(2));
     let squares = wa * wa / a.freedom + wb * wb / b.freedom;
@@ -211,7 +213,7 @@ mod tests {
     fn the_interval_ends_where_the_probability_is_five_percent() {
         let c = Ratio::of(&level(30.0, 0.9, 20), &level(28.0, 0.4, 12)).expect("bounded");
         for end in [c.low - 1e-9, c.high + 1e-9] {
-            // The degrees of freedom change a little on the way from the ratio to the end.
+            // The degrees of freedom at the end of the interval differ slightly from those at the ratio.
             assert!((c.probability(end) - 0.05).abs() < 2e-3, "{}", c.probability(end));
         }
         let pairs = Ratio::of_pairs(1.1, &[1.08, 1.12, 1.1, 1.09, 1.11]).expect("five pairs");
@@ -219,7 +221,7 @@ mod tests {
     }
 
     /// Symptom: the test above never ended, and neither would a mean over many cells. Cause: the quantile function of
-    /// statrs does not converge at very many degrees of freedom. Fix: the degrees of freedom are bounded.
+    /// statrs does not converge at very many degrees of freedom. Fix: a limit on the degrees of freedom.
     #[test]
     fn quantiles_of_very_many_degrees_of_freedom_are_found() {
         assert!((student_t(0.975, 1e12) - 1.96).abs() < 1e-3);

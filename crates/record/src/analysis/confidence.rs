@@ -1,7 +1,8 @@
-//! The rule of lowtide: a window after the honeymoon and the transient, without drift, with a narrow interval.
+//! lowtide's steady-state rule: a window after the honeymoon and the transient, without drift, and with a narrow
+//! confidence interval.
 //!
-//! `honeymoon` and `truncate` find the beginning of the window, `drift` the drift, `batch` the interval; this module
-//! combines them. Not here: the times at which a running measurement is judged (`online`).
+//! This module combines the steps of the rule: `honeymoon` and `truncate` find the start of the window, `drift` fits
+//! the drift, and `batch` computes the interval. `online` chooses the times at which a running measurement is judged.
 
 use super::Estimate;
 use super::batch::Batches;
@@ -11,23 +12,23 @@ use super::reason::Reason;
 use super::series::Series;
 use super::truncate::mser5;
 
-/// Limits that a window must satisfy. Shares are shares of the mean: 0.01 is 1 %.
+/// Limits that a window must satisfy, with their defaults. Shares are shares of the mean: 0.01 is 1 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Confidence {
-    /// Widest half width of the 95 % confidence interval. 1.5 %.
+    /// Largest half width of the 95 % confidence interval, as a share. Default: 1.5 %.
     pub relative_half_width: f64,
-    /// Largest distance of the mean of the window from the final level of a drift. 2 %.
+    /// Largest distance of the window's mean from the final level of a drift, as a share. Default: 2 %.
     pub drift_tolerance: f64,
-    /// Standard errors added to that distance before it is compared: a positive number refuses windows in doubt, a
-    /// negative number accepts them. 0.7.
+    /// Number of standard errors added to that distance before the comparison. If the drift is uncertain, a positive
+    /// number rejects the window and a negative number accepts it. Default: 0.7.
     pub caution: f64,
     /// Time constant of the slowest relaxation that is tested, in drive writes (host bytes written divided by the
-    /// capacity). 3.
+    /// capacity). Default: 3.
     pub longest_relaxation: f64,
-    /// Fewest turnovers ([`super::Context::turnover`]) that the host writes in the window, if the device collects
-    /// garbage. 0.25.
+    /// Fewest turnovers ([`super::Context::turnover`]) that the host writes in the window. Applies only if the device
+    /// collects garbage. Default: 0.25.
     pub least_turnovers: f64,
-    /// Fewest intervals in the window. 30.
+    /// Fewest intervals in the window. Default: 30.
     pub least_intervals: usize,
 }
 
@@ -45,8 +46,8 @@ impl Default for Confidence {
 }
 
 impl Confidence {
-    /// The rule for an answer to within `precision`, as a share: the widest half width, and the drift tolerance if it is
-    /// larger than the default.
+    /// The rule for a given precision, as a share of the mean. `precision` is the largest half width; it is also the
+    /// drift tolerance if it exceeds the default.
     pub fn of_precision(precision: f64) -> Self {
         let default = Confidence::default();
         let drift_tolerance = default.drift_tolerance.max(precision);
@@ -55,10 +56,10 @@ impl Confidence {
 
     /// The rule for a measurement of fixed length.
     ///
-    /// A short measurement cannot rule out a slow drift. [`Confidence::default`] refuses it; this rule accepts it unless
-    /// a drift beyond the tolerance is *seen*: the distance minus one standard error must be within the tolerance, for
-    /// relaxations up to one drive write. The user asked for no precision, so an interval of up to 10 %, which includes a
-    /// drift that is seen, is accepted.
+    /// A short measurement cannot rule out a slow drift, so [`Confidence::default`] would reject it. This rule
+    /// rejects only an *observed* drift: for relaxations up to one drive write, the distance minus one standard error
+    /// must be within the tolerance. Because the user asked for no precision, an interval of up to 10 % is accepted.
+    /// The interval includes an observed drift.
     pub fn fixed_duration() -> Self {
         Confidence {
             relative_half_width: 0.1,
@@ -71,28 +72,28 @@ impl Confidence {
     }
 }
 
-/// A window may begin this many eighths of the way from the end of the transient to the end of the series.
+/// Latest start of a window, in eighths of the series after the transient.
 const LATEST_EIGHTH: usize = 6;
 
-/// The time constants that are tested, as shares of the longest.
+/// Tested time constants, as shares of the longest.
 const RELAXATIONS: [f64; 4] = [1.0, 1.0 / 3.0, 0.1, 1.0 / 30.0];
 
-/// Additional time constants, as shares of the window, for the end of a transient.
+/// Additional time constants for the end of a transient, as shares of the window.
 const TRANSIENTS: [f64; 3] = [1.0, 0.3, 0.1];
 
 /// Estimates the level over the first window that satisfies `rule`.
 ///
 /// # Errors
-/// The reason why the longest window does not satisfy the rule, if no window does.
+/// If no window satisfies the rule, the reason why the longest window does not.
 pub fn judge(series: &Series, rule: &Confidence) -> Result<Estimate, Reason> {
     let from = interlock(series)?;
     let count = series.points().len();
     let begin = from + mser5(&series.rates(from));
     let mut first = None;
     for eighth in 0..=LATEST_EIGHTH {
-        // A drift that is seen may be the end of a transient, which a later window does not contain. A shorter window
-        // corrects no other failure, it only hides it by chance. After a drift was seen, later windows in doubt are
-        // refused.
+        // An observed drift may be the end of a transient that a later window excludes. For any other failure no
+        // later window is tried, because it would pass only by chance. After an observed drift, later windows with an
+        // uncertain drift are rejected.
         let rule = match first {
             None => *rule,
             Some(Reason::Drift { .. }) => Confidence { caution: rule.caution.max(0.0), ..*rule },
@@ -129,7 +130,7 @@ fn judge_window(series: &Series, from: usize, rule: &Confidence) -> Result<Estim
     let begin = from + batches.skipped;
     let progress = progress(series, begin);
     let drift = no_drift(series, &progress, &batches, rule)?;
-    // A significant drift is part of the uncertainty of the level, but not of the noise.
+    // A significant drift counts towards the uncertainty of the level, but not towards the noise.
     let (noise, left) = if drift.is_significant(batches.means.len()) {
         let values = drift.without(&series.rates(begin), &progress);
         (Batches::of(&values).unwrap_or_else(|| batches.clone()), drift.bias.abs())
@@ -137,13 +138,13 @@ fn judge_window(series: &Series, from: usize, rule: &Confidence) -> Result<Estim
         (batches.clone(), 0.0)
     };
     let limit = rule.relative_half_width * mean;
-    // Correlated batches make the interval a guess, which is acceptable if it is well within the limit.
+    // With correlated batches the interval is only a guess. It is accepted if it is well within the limit.
     if !noise.independent && noise.half_width() > limit / 2.0 {
         return Err(Reason::Wandering { batch_s: noise.length as f64 * seconds(series) });
     }
     let half_width = noise.half_width() + left;
     if half_width > limit && left > noise.half_width() {
-        // The drift makes the interval wide; a later window may not contain it.
+        // The drift widens the interval. A later window may exclude the drift.
         return Err(drifting(series, &batches, left / mean));
     }
     if half_width > limit {
@@ -160,8 +161,8 @@ fn judge_window(series: &Series, from: usize, rule: &Confidence) -> Result<Estim
     })
 }
 
-/// The progress since the beginning of a window at the middle of each of its intervals: in drive writes if the device
-/// collects garbage, else in windows.
+/// The progress from the start of a window to the middle of each interval. The unit is drive writes if the device
+/// collects garbage, otherwise windows.
 fn progress(series: &Series, from: usize) -> Vec<f64> {
     let to = series.points().len();
     if series.context().collects_garbage() {
@@ -174,8 +175,8 @@ fn progress(series: &Series, from: usize) -> Vec<f64> {
     }
 }
 
-/// Checks that no relaxation, slow or fast, would end farther from the mean of a window than allowed, and returns the
-/// worst.
+/// Fits relaxations with all tested time constants. Returns the relaxation with the farthest final level, or an error
+/// if that level is too far from the window's mean.
 fn no_drift(
     series: &Series,
     progress: &[f64],
@@ -204,7 +205,7 @@ fn no_drift(
     }
 }
 
-/// The reason for a drift that was seen, which may end `reach` (a share of the mean) away.
+/// The reason for an observed drift whose final level may be `reach` (a share of the mean) away.
 fn drifting(series: &Series, batches: &Batches, reach: f64) -> Reason {
     let (slope, _) = trend(batches);
     let hours = batches.length as f64 * seconds(series) / 3600.0;

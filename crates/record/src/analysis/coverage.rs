@@ -1,7 +1,7 @@
-//! Coverage of the intervals of comparisons: a thousand seeded trials of each kind.
+//! Coverage tests of the intervals of comparisons, with a thousand seeded trials of each kind.
 //!
-//! A 95 % interval is expected to miss the truth in 50 of 1000 trials, and by chance in 30 to 70 (three standard
-//! deviations). Not here: the coverage of levels of series (`tests`).
+//! A 95 % interval is expected to miss the true value in 50 of 1000 trials; three standard deviations allow 30 to 70.
+//! The module `tests` checks the coverage of levels of series.
 
 use super::batch::Batches;
 use super::shapes::normal;
@@ -28,7 +28,7 @@ fn repeated(rng: &mut Rng, mean: f64, deviation: f64, count: u32) -> Level {
     Level::of_repetitions(middle, &values).expect("two or more")
 }
 
-/// The level of a series with correlation `phi` between neighbours, by batches.
+/// The level of a series with correlation `phi` between neighbours, computed by batch means.
 fn batched(rng: &mut Rng, mean: f64, deviation: f64, phi: f64) -> Level {
     let mut last = normal(rng);
     let mut next = || {
@@ -111,6 +111,6 @@ fn twenty_comparisons_of_equal_levels_seldom_find_a_difference() {
     println!(
         "of {TRIALS} families of 20 equal pairs, {plain} show a difference, {corrected} after Holm (seeds 1 to {TRIALS})"
     );
-    // 1 − 0.95^20 is 64 %, and Holm promises at most 5 %.
+    // Expected are 1 − 0.95^20 = 64 % without correction, and at most 5 % with Holm's.
     assert!((550..720).contains(&plain) && corrected <= 65, "{plain} {corrected}");
 }

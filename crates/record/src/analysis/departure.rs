@@ -1,19 +1,19 @@
-//! Departures: the ends of steady levels, because of thermal throttling, a full cache or spent credits.
+//! Detection of departures: the ends of steady levels, caused by thermal throttling, a full cache or spent credits.
 //!
-//! Two windows of equal length move over the series, one before and one after each interval. A level ends at an interval
-//! if the window before it is flat by the steady-state rule of SNIA's specification ([`super::Snia`], with five rounds of
-//! a fifth of the window each), the values of the two windows do not overlap except for their outer quarters, and most of
-//! the change happens within a few intervals. A slow relaxation, noise or a single slow interval is therefore not a
-//! departure. Not here: the cause, which the series does not show.
+//! Two windows of equal length move over the series, one before and one after each interval. A level ends at an
+//! interval under three conditions. The window before it is flat by the SNIA steady-state rule ([`super::Snia`], with
+//! five rounds of a fifth of the window each). The values of the two windows do not overlap, apart from the outer
+//! quarters. Most of the change happens within a few intervals. A slow relaxation, noise or a single slow interval is
+//! therefore not a departure. The cause of a departure cannot be seen in the series.
 
 use super::Snia;
 use super::batch::averages;
 
 /// Fewest intervals of a window.
 const LEAST: usize = 10;
-/// Fewest intervals of a window, as this fraction of the series: one twentieth.
+/// The series divided by this number is another lower bound of the window's length.
 const SHARE: usize = 20;
-/// A departure takes the level below this share of the old level, or above its inverse.
+/// After a departure, the new level is below this share of the old level, or above its inverse.
 const CHANGE: f64 = 0.9;
 /// Intervals on either side in which at least half of the change happens.
 const EDGE: usize = 3;
@@ -21,7 +21,7 @@ const EDGE: usize = 3;
 /// The end of a steady level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Departure {
-    /// The first interval of the other level.
+    /// The first interval of the new level.
     pub index: usize,
     /// The level before, in the unit of the series.
     pub before: f64,
@@ -41,7 +41,7 @@ pub fn departures(values: &[f64]) -> Vec<Departure> {
     found
 }
 
-/// The first departure whose window before begins at `begin` or later.
+/// The first departure with a preceding window that begins at or after `begin`.
 fn first(values: &[f64], begin: usize, window: usize) -> Option<Departure> {
     let last = values.len().checked_sub(window)?;
     let from = begin + window;
@@ -54,7 +54,8 @@ fn first(values: &[f64], begin: usize, window: usize) -> Option<Departure> {
     let mut index = from;
     loop {
         if let Some(found) = judge(values, index, window, &before.quartiles(), &after.quartiles()) {
-            // The windows begin to differ before the change lies between them.
+            // The windows differ even before the change is exactly between them, so the search continues for the
+            // largest change.
             until = if best.is_none() { (index + window).min(last) } else { until };
             best = Some(best.filter(|best| size(best) > size(&found)).unwrap_or(found));
         }
@@ -74,7 +75,7 @@ fn size(departure: &Departure) -> f64 {
     (departure.after.max(f64::MIN_POSITIVE) / departure.before).ln().abs()
 }
 
-/// The departure at `index`, if there is one, by the quartiles of the windows before (`b`) and after it (`a`).
+/// The departure at `index`, if any, judged by the quartiles of the windows before (`b`) and after (`a`) it.
 fn judge(values: &[f64], index: usize, window: usize, b: &Quartiles, a: &Quartiles) -> Option<Departure> {
     let apart = a.upper < CHANGE * b.lower || CHANGE * a.lower > b.upper;
     if !apart || b.median <= 0.0 {
@@ -96,7 +97,8 @@ struct Quartiles {
     upper: f64,
 }
 
-/// The sorted values of a moving window. Sorting each window anew would take minutes for a day of one-second intervals.
+/// The values of a moving window, kept sorted. Sorting each window from scratch would take minutes for a day of
+/// one-second intervals.
 struct Sorted(Vec<f64>);
 
 impl Sorted {

@@ -1,20 +1,22 @@
-//! Drift of a level: a relaxation extrapolated to its end.
+//! The drift of a level, as a fitted relaxation extrapolated to its limit.
 //!
-//! Write amplification relaxes towards its limit over several drive writes, so that a short window can look flat
-//! while most of the change is still ahead. The window is fitted by least squares with
-//! `y = L + A·exp(−x/τ)`, `x` the progress since the window began, for several fixed `τ`. The mean of the window
-//! then lies `A·x̄_τ` away from the limit `L` (`x̄_τ` the mean of the exponential over the window). The
-//! standard error comes from the scatter of batch means around the fit, widened in the same way as the interval of
-//! the batches, so it includes autocorrelation within batches. With `τ` much longer than the window the fit is an
-//! extrapolated linear trend; a shorter `τ` fits the end of a transient. Not here: sums of exponentials, and cycles
-//! longer than the window.
+//! Write amplification relaxes towards its limit over several drive writes, so a short window can look flat while
+//! most of the change is still ahead. For each of several fixed time constants `τ`, the window is fitted by least
+//! squares with `y = L + A·exp(−x/τ)`, where `x` is the progress since the start of the window. The mean of the
+//! window then differs from the limit `L` by `A·x̄_τ`, where `x̄_τ` is the mean of the exponential over the window.
+//! The standard error comes from the scatter of batch means around the fit. It is widened for correlation like the
+//! interval of the batches. With `τ` much longer than the window, the fit is an extrapolated linear trend. A shorter
+//! `τ` fits the end of a transient.
+//!
+//! # Not handled
+//! Sums of exponentials, and cycles longer than the window.
 
 use super::batch::{Batches, averages, inflation, mean, student_t, von_neumann};
 
 /// A fitted relaxation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
-    /// Mean of the window minus the limit, in the unit of the values.
+    /// Mean of the window minus the limit `L`, in the unit of the values.
     pub bias: f64,
     /// Standard error of the bias.
     pub error: f64,
@@ -31,18 +33,18 @@ impl Drift {
         values.iter().zip(progress).map(|(value, x)| value - level(x)).collect()
     }
 
-    /// The possible distance from the limit: the bias plus `caution` standard errors.
+    /// The possible distance from the limit: the absolute bias plus `caution` standard errors.
     pub fn reach(&self, caution: f64) -> f64 {
         self.bias.abs() + caution * self.error
     }
-    /// Whether the drift differs from zero at the 95 % level, for a window of `batches` batches.
+    /// Returns whether the drift of a window with `batches` batches differs from zero at the 95 % level.
     pub fn is_significant(&self, batches: usize) -> bool {
         self.bias.abs() > student_t(0.975, batches as f64 - 2.0) * self.error
     }
 }
 
-/// Fits a relaxation with the time constant `tau`. `progress` has one value for each interval of the window except
-/// [`Batches::skipped`], and begins near 0.
+/// Fits a relaxation with the time constant `tau`. `progress` begins near 0 and has one value for each interval of
+/// the window, except the skipped intervals ([`Batches::skipped`]).
 pub fn relaxation(batches: &Batches, progress: &[f64], tau: f64) -> Drift {
     let decay: Vec<f64> = progress.iter().map(|x| (-x / tau).exp()).collect();
     let basis = averages(&decay, batches.length);
@@ -51,7 +53,7 @@ pub fn relaxation(batches: &Batches, progress: &[f64], tau: f64) -> Drift {
     Drift { bias: slope * centre, error: error * centre, tau, amplitude: slope }
 }
 
-/// The slope of the batch means against the batch number and its standard error.
+/// The slope of the batch means per batch, and its standard error.
 pub fn trend(batches: &Batches) -> (f64, f64) {
     let number: Vec<f64> = (0..batches.means.len()).map(|i| i as f64).collect();
     regress(&number, &batches.means)

@@ -1,12 +1,15 @@
-//! fio's `steadystate=bw_slope:X%` with its flaw, as a comparison for lowtide's own rule.
+//! fio's `steadystate=bw_slope:X%`, including its flaw, for comparison with lowtide's own rule.
 //!
-//! The rule follows `steadystate.c` of fio: at every sample, once the window is full, fit a line by least squares;
-//! stop when `100 · |slope| / mean` is below the limit. The slope is in units *per sample*, not per window: over the
-//! default window of 300 s with a sample a second, the default limit of 0.3 % lets the fitted line change by
-//! 90 % of the mean. A sample here is one interval, so longer intervals make the flaw smaller. fio has no interlock
-//! either: the plateau of a fresh drive satisfies it at once. fio computes no confidence interval; the one given here
-//! is that of ten batches of its window. fio's manual has no defaults; the default limit and window are those of its
-//! examples. Not here: fio's ramp time and its rule of the largest deviation.
+//! The rule follows fio's `steadystate.c`. Once the window is full, fio fits a least-squares line at every sample and
+//! stops when `100 · |slope| / mean` is below the limit. The flaw is that the slope is *per sample*, not per window:
+//! with the default window of 300 s, one sample per second and the default limit of 0.3 %, the fitted line may change
+//! by 90 % of the mean. Here a sample is one interval, so longer intervals reduce the flaw. fio also has no
+//! interlock: the plateau of a fresh drive satisfies the rule at once. fio computes no confidence interval; the
+//! interval here comes from ten batches of fio's window. fio's manual gives no defaults; the default limit and window
+//! here are those of its examples.
+//!
+//! # Not modelled
+//! fio's ramp time, and its criterion of the largest deviation.
 
 use super::Estimate;
 use super::batch::{Batches, FEWEST, mean};
@@ -16,9 +19,9 @@ use super::series::Series;
 /// The parameters of the rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FioSlope {
-    /// Largest slope per sample, in percent of the mean. 0.3.
+    /// Largest slope per sample, in percent of the mean. Default: 0.3.
     pub limit_percent: f64,
-    /// Length of the window in nanoseconds, at least ten intervals. 300 s.
+    /// Length of the window in nanoseconds, at least ten intervals. Default: 300 s.
     pub window_ns: u64,
 }
 
@@ -48,7 +51,7 @@ impl FioSlope {
         Some((self.window_ns.div_ceil(series.interval_ns()?) as usize).max(FEWEST))
     }
 
-    /// Whether a full window satisfies the limit.
+    /// Returns whether the samples of a full window satisfy the limit.
     pub fn holds(&self, samples: &[f64]) -> bool {
         let mean = mean(samples);
         mean > 0.0 && (100.0 * slope(samples) / mean).abs() < self.limit_percent
@@ -74,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_per_sample_and_lets_a_window_fall_by_most_of_its_mean() {
-        // From 140 down to 60 over 300 samples: 80 % of the mean, and 0.27 % a sample.
+        // A fall from 140 to 60 over 300 samples is 80 % of the mean, or 0.27 % per sample.
         let falling: Vec<f64> = (0..300).map(|i| 140.0 - 80.0 * f64::from(i) / 299.0).collect();
         assert!(FioSlope::default().holds(&falling));
         let steeper: Vec<f64> = (0..300).map(|i| 150.0 - 100.0 * f64::from(i) / 299.0).collect();

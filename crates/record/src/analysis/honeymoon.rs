@@ -1,34 +1,36 @@
 //! The honeymoon interlock: the bytes that must be written before a level counts.
 //!
 //! A fresh flash drive serves writes from erased blocks. Garbage collection begins when all NAND has been written
-//! once. Each host write costs at least one NAND write, so the honeymoon ends at the latest when the host has written
-//! as much as there is NAND. Not here: compression. A drive that stores less than the host writes has a longer
-//! honeymoon; only incompressible data avoids that.
+//! once. Each host write costs at least one NAND write, so the honeymoon ends at the latest when host writes equal
+//! the raw capacity.
+//!
+//! # Not handled
+//! Compression. A drive that compresses data has a longer honeymoon, so the data under test must be incompressible.
 
 use super::reason::Reason;
 use super::series::Series;
 use lowtide_core::Bytes;
 
-/// Margin added to the raw capacity, in percent: data sheets mix GB and GiB of NAND (7 %) and hide spare blocks. At
-/// least half of that error is visible as a level change anyway.
+/// Margin added to the raw capacity, in percent. Data sheets confuse GB and GiB of NAND (7 %) and omit spare blocks.
+/// The margin need not cover the whole error: at least half of it is visible as a level change.
 const MARGIN_PERCENT: u64 = 5;
 
 /// Raw NAND assumed if it is unknown, as a multiple of the capacity. Client drives have 1.07, write-heavy
 /// enterprise drives 1.3 to 1.45 (Intel DC S3700: 264 GiB for 186), and the early PCIe cards at most 2.
 const BLIND_MULTIPLE: u64 = 2;
 
-/// A fall to below this share of the plateau counts as the end of the honeymoon, once at least the capacity has
-/// been written. An earlier fall is an SLC cache that is full. Thermal throttling can look like the end of the
+/// Once at least the capacity has been written, a fall below this share of the plateau counts as the end of the
+/// honeymoon. An earlier fall means that an SLC cache is full. Thermal throttling can look like the end of the
 /// honeymoon.
 const FALL: f64 = 0.8;
 
-/// Intervals in a row that must lie below [`FALL`].
+/// Number of consecutive intervals that must be below [`FALL`].
 const FALL_INTERVALS: usize = 3;
 
-/// Intervals whose median is the plateau.
+/// Number of intervals whose median is the plateau.
 const PLATEAU_INTERVALS: usize = 5;
 
-/// Finds the first interval, from 0, at which a steady window may begin.
+/// Finds the first interval at which a steady window may begin, counted from 0.
 ///
 /// # Errors
 /// [`Reason::Honeymoon`] if the series has no such interval.
@@ -49,7 +51,7 @@ pub fn interlock(series: &Series) -> Result<usize, Reason> {
     enough.into_iter().chain(seen).min().ok_or(honeymoon)
 }
 
-/// The first interval of a fall from the plateau, after as much as the capacity was written.
+/// The first interval of a fall from the plateau after at least the capacity was written.
 fn level_change(series: &Series) -> Option<usize> {
     let capacity = series.context().capacity;
     let points = series.points();
@@ -69,7 +71,7 @@ mod tests {
     use super::*;
     use crate::Row;
 
-    /// The interlock of a drive of 1000 MiB, for one-second intervals with these rates in MiB/s.
+    /// Applies the interlock to a drive of 1000 MiB, for one-second intervals with these rates in MiB/s.
     fn interlock(raw_mib: Option<u64>, before_mib: Option<u64>, rates: &[u64]) -> Result<usize, Reason> {
         let mut series = Series::new(Context {
             capacity: Bytes::mib(1000),

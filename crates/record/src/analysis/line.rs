@@ -1,4 +1,4 @@
-//! Slope and range of equidistant values, for the rules of others.
+//! Slope and range of equidistant values, for the steady-state rules of SNIA and fio.
 
 /// The slope of the least-squares line through `values` at 0, 1, 2 …
 pub fn slope(values: &[f64]) -> f64 {

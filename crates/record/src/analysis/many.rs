@@ -1,10 +1,11 @@
-//! Correction for many comparisons: of a hundred comparisons without a difference, five look significant at 5 %.
+//! Correction for multiple comparisons. Of a hundred comparisons without a true difference, five look significant at
+//! 5 %.
 //!
 //! S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6, 1979. The probability of
-//! one or more false differences stays below the significance level, however the comparisons depend on each other. Not
-//! here: procedures that find more differences and accept some false ones.
+//! any false difference is at most the significance level, even if the comparisons depend on each other. Procedures
+//! that control the false discovery rate are not implemented.
 
-/// Adjusts the probabilities so that each may be compared with a significance level as if it were the only one.
+/// Adjusts p-values so that each can be compared with the significance level as if there were only one comparison.
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));

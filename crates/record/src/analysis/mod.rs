@@ -1,4 +1,5 @@
-//! Analysis of a time series: its steady level with a confidence interval, or the reason why there is none.
+//! Analysis of a time series: the steady level with a confidence interval, or the reason why the series is not
+//! steady.
 //!
 //! ```text
 //!   rows ─► Series ─► honeymoon ─► truncate ─► drift ─► batch ─► Verdict      (confidence: the rule of lowtide)
@@ -6,9 +7,9 @@
 //!                 └─► departure ─► Departure                                 (where a steady level ended)
 //! ```
 //!
-//! Pure functions over a [`Series`]; nothing here measures, waits or stores. [`steady`] judges a finished
-//! measurement, [`Online`] a running one; a [`Ratio`] compares two levels. The equations are in
-//! `docs/models/steady-state.md`. Not here: the choice of cells to compare (`lowtide_report::compare`).
+//! All functions are pure functions of a [`Series`]. [`steady`] judges a finished measurement, [`Online`] a running
+//! measurement, and a [`Ratio`] compares two levels. The equations are in `docs/models/steady-state.md`.
+//! `lowtide_report::compare` chooses the cells to compare.
 
 mod batch;
 mod compare;
@@ -47,7 +48,7 @@ pub use snia::{Snia, Window};
 /// A rule for steady state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Criterion {
-    /// The rule of lowtide: past the honeymoon and the transient, without drift, with a narrow interval.
+    /// lowtide's rule: after the honeymoon and the transient, without drift, and with a narrow confidence interval.
     Confidence(Confidence),
     /// The rule of the SNIA performance test specification.
     Snia(Snia),
@@ -61,10 +62,9 @@ impl Default for Criterion {
     }
 }
 
-/// Judges a series by a criterion.
+/// Judges a series by a steady-state criterion.
 ///
-/// The rules of others answer with the first window that satisfies them, as if the measurement had ended with
-/// that window.
+/// The rules of SNIA and fio return the first window that satisfies them, as if the measurement had ended there.
 pub fn steady(series: &Series, criterion: &Criterion) -> Verdict {
     let estimate = match criterion {
         Criterion::Confidence(rule) => confidence::judge(series, rule),

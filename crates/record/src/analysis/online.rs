@@ -1,9 +1,9 @@
 //! Ends a running measurement as soon as its answer is good enough (`until = "steady"`).
 //!
-//! A rule that tests a confidence interval again and again until it happens to be narrow is optimistic (Y. S. Chow
-//! and H. Robbins, Ann. Math. Stat. 36, 1965; Law and Kelton on sequential procedures). The series is therefore judged
-//! rarely, each time with 20 % more intervals, and the measurement ends only after two consecutive steady judgements
-//! whose intervals overlap. Not here: the clock and the limit `max`, which belong to the load.
+//! Testing a confidence interval repeatedly until it is narrow gives intervals that are too narrow (Y. S. Chow and H.
+//! Robbins, Ann. Math. Stat. 36, 1965; Law and Kelton on sequential procedures). The series is therefore judged
+//! rarely, each time with 20 % more intervals. The measurement ends only after two consecutive steady judgements with
+//! overlapping intervals. The load owns the clock and the limit `max`.
 
 use super::confidence::judge;
 use super::honeymoon::interlock;
@@ -12,7 +12,7 @@ use super::series::{Context, Series, SeriesError};
 use super::{Confidence, Criterion, Estimate, Verdict, steady};
 use crate::Row;
 
-/// The number of intervals since the honeymoon grows by this share between judgements.
+/// Growth of the number of intervals after the honeymoon between two judgements.
 const GROWTH: f64 = 0.2;
 
 /// Watches a running measurement.
@@ -24,25 +24,26 @@ pub struct Online {
     open: Option<usize>,
     /// The number of intervals at the next judgement.
     next: usize,
-    /// The estimate of the last judgement, if it was steady.
+    /// The estimate of the last judgement, if that judgement was steady.
     last: Option<Estimate>,
     why: Option<Reason>,
 }
 
 impl Online {
-    /// A watcher of a measurement that has not begun.
+    /// Creates a watcher for a measurement that has not begun.
     pub fn new(context: Context, criterion: Criterion) -> Self {
         Online { criterion, series: Series::new(context), open: None, next: 0, last: None, why: None }
     }
 
-    /// Takes the next interval, and returns the answer if the measurement may end. Most calls take constant time; a
-    /// judgement takes time linear in the length of the series.
+    /// Adds the next interval. Returns the estimate if the measurement may end. Most calls take constant time; a call
+    /// with a judgement takes time linear in the length of the series.
     ///
     /// # Errors
-    /// As [`Series::push`].
+    /// The errors of [`Series::push`].
     pub fn push(&mut self, row: &Row) -> Result<Option<Estimate>, SeriesError> {
         self.series.push(row)?;
-        // The rules of others end with the first window that satisfies them, so only the newest one is checked.
+        // The rules of SNIA and fio end with the first window that satisfies them, so only the newest window is
+        // checked.
         Ok(match self.criterion {
             Criterion::Confidence(rule) => self.look(&rule),
             Criterion::Snia(rule) => rule.answer_at_end(&self.series),
@@ -87,7 +88,7 @@ impl Online {
         &self.series
     }
 
-    /// Why the last judgement did not end the measurement; `None` before the first judgement.
+    /// The reason why the last judgement did not end the measurement; `None` before the first judgement.
     pub fn why(&self) -> Option<Reason> {
         self.why
     }
@@ -98,7 +99,7 @@ impl Online {
     }
 }
 
-/// Whether the intervals of two estimates overlap.
+/// Returns whether the intervals of two estimates overlap.
 fn agree(last: &Estimate, now: &Estimate) -> bool {
     let apart = (last.mean - now.mean).abs();
     apart <= last.half_width + now.half_width

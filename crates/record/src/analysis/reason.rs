@@ -1,4 +1,4 @@
-//! Reasons for the absence of a steady state, as values and as one sentence each. Not here: the rules.
+//! Reasons for the absence of a steady state, as values and as one sentence each.
 
 use lowtide_core::Bytes;
 use std::fmt;
@@ -12,7 +12,7 @@ pub enum Reason {
         written: Bytes,
         /// Host bytes after which a window may begin.
         needed: Bytes,
-        /// Whether `needed` is a guess, because the raw capacity is unknown.
+        /// `true` if `needed` is a guess because the raw capacity is unknown.
         blind: bool,
     },
     /// Too few intervals after the transient.
@@ -31,21 +31,21 @@ pub enum Reason {
     },
     /// Nothing was read or written.
     Idle,
-    /// The level changes over the window, and may end farther from its mean than allowed.
+    /// The level changes over the window, and its final value may be too far from the window's mean.
     Drift {
         /// Change per hour in percent; negative if falling.
         percent_per_hour: f64,
         /// Possible distance of the final level from the mean of the window, in percent.
         reach_percent: f64,
     },
-    /// No drift is seen, but the window is too short to rule one out.
+    /// No drift is observed, but the window is too short to rule out a drift.
     Undecided {
         /// Possible distance of the final level from the mean of the window, in percent.
         reach_percent: f64,
         /// The limit of that distance, in percent.
         limit_percent: f64,
     },
-    /// Even ten batches are correlated: fluctuations are about as long as the window.
+    /// Even ten batches are correlated: fluctuations last about as long as the window.
     Wandering {
         /// Length of one batch in seconds.
         batch_s: f64,
@@ -62,11 +62,11 @@ pub enum Reason {
         /// The name of the rule.
         name: &'static str,
     },
-    /// Steady at one judgement; a second is needed before a running measurement ends.
+    /// Steady at one judgement. A running measurement ends only after a second steady judgement.
     Unconfirmed,
 }
 
-/// A size for people: two digits or more, in GiB from 1 GiB on.
+/// A size for people, with at least two digits, in GiB from 1 GiB on.
 fn size(bytes: Bytes) -> String {
     let gib = bytes.as_gib();
     match gib {

@@ -1,17 +1,18 @@
 //! Sectioning: the standard error of a statistic of a measurement, from the same statistic of each section.
 //!
-//! The percentile of a measurement cannot be computed from the percentiles of its parts, but their scatter around it
-//! gives its standard error: S. Asmussen and P. W. Glynn, "Stochastic Simulation", 2007, III.5; M. K. Nakayama,
-//! "Confidence intervals for quantiles using sectioning when applying variance-reduction techniques", ACM TOMACS 24(4),
-//! 2014. The sections are equal parts of a measurement, or complete repetitions of it. Correlation between neighbouring
-//! parts widens the interval as in `batch`. `coverage` checks both kinds of sections by simulation.
+//! The percentile of a measurement cannot be computed from the percentiles of its parts. The scatter of the parts'
+//! percentiles around it gives its standard error: S. Asmussen and P. W. Glynn, "Stochastic Simulation", 2007, III.5;
+//! M. K. Nakayama, "Confidence intervals for quantiles using sectioning when applying variance-reduction techniques",
+//! ACM TOMACS 24(4),
+//! 2014. The sections are equal parts of a measurement, or complete repetitions of a measurement. Correlation between
+//! neighbouring parts widens the interval as in `batch`. `coverage` checks both kinds of sections by simulation.
 
 use super::Level;
 use super::batch::{FEWEST, inflation, von_neumann};
 
 impl Level {
-    /// The level of a measurement with the statistic `value`, and with `parts` for its consecutive parts. `None` for
-    /// fewer than ten parts.
+    /// The level of a measurement. `value` is the statistic over the measurement; `parts` are its values for
+    /// consecutive parts. `None` for fewer than ten parts.
     pub fn of_parts(value: f64, parts: &[f64]) -> Option<Level> {
         if parts.len() < FEWEST {
             return None;
@@ -20,8 +21,8 @@ impl Level {
         Some(Level { value, standard_error, freedom: parts.len() as f64 - 1.0 })
     }
 
-    /// The level of independent repetitions with the statistic `value` over all, and `repetitions` for each. `None` for
-    /// fewer than two.
+    /// The level of independent repetitions. `value` is the statistic over all repetitions; `repetitions` are its
+    /// values for each repetition. `None` for fewer than two repetitions.
     pub fn of_repetitions(value: f64, repetitions: &[f64]) -> Option<Level> {
         let freedom = repetitions.len() as f64 - 1.0;
         (freedom > 0.0).then(|| Level { value, standard_error: spread(value, repetitions), freedom })
@@ -42,7 +43,7 @@ mod tests {
     #[test]
     fn two_repetitions_make_a_wide_interval_and_one_makes_none() {
         let level = Level::of_repetitions(10.0, &[9.0, 11.0]).expect("two");
-        // Half the difference, times t of one degree of freedom.
+        // Half the difference, times Student's t for one degree of freedom.
         assert!((level.half_width() - 12.706).abs() < 1e-3, "{level:?}");
         assert_eq!(Level::of_repetitions(10.0, &[10.0]), None);
         assert_eq!(Level::of_parts(1.0, &[1.0; 9]), None);

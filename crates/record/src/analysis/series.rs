@@ -1,16 +1,16 @@
-//! The series under analysis: rate per interval, and the bytes written to the device by its end.
+//! The series under analysis: for each interval, its rate and the host bytes written by its end.
 //!
-//! Not here: latency, histograms and counters, which do not decide whether a load is steady.
+//! Latency, histograms and counters are excluded, because the steady-state rules do not use them.
 
 use crate::Row;
 use lowtide_core::Bytes;
 
-/// The kind of device, which decides whether it has a honeymoon.
+/// The kind of device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Medium {
-    /// Flash with garbage collection: it has a honeymoon.
+    /// Flash with garbage collection, which has a honeymoon.
     Flash,
-    /// A disk, or another device without garbage collection: it has no honeymoon.
+    /// A device without garbage collection, such as a disk, which has no honeymoon.
     Other,
     /// Unknown; treated as flash.
     #[default]
@@ -20,23 +20,23 @@ pub enum Medium {
 /// Properties of the device and the load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Context {
-    /// Bytes the host may address on the device (not only in a partition or file of it).
+    /// Bytes that the host can address on the entire device, not only in a partition or file.
     pub capacity: Bytes,
     /// The NAND capacity, if known.
     pub raw_capacity: Option<Bytes>,
     /// Bytes of data under test.
     pub data: Bytes,
-    /// Whether the load writes nothing.
+    /// `true` if the load does not write.
     pub read_only: bool,
     /// The kind of device.
     pub medium: Medium,
-    /// Host bytes written between the last purge and the beginning of the measurement; `None` if unknown or the
-    /// device was never purged. `None` counts as 0.
+    /// Host bytes written between the last purge and the beginning of the measurement; `None` if the number is
+    /// unknown or the device was never purged. `None` counts as 0.
     pub written_before: Option<Bytes>,
 }
 
 impl Context {
-    /// Whether a honeymoon and a slow change of write amplification are possible.
+    /// Returns whether a honeymoon and slow changes of write amplification are possible.
     pub fn collects_garbage(&self) -> bool {
         !self.read_only && self.medium != Medium::Other
     }
@@ -58,8 +58,8 @@ pub struct Point {
     pub end_ns: u64,
     /// The rate in the interval: [`Row::rate`].
     pub rate: f64,
-    /// Host bytes written by the end of the interval, since the last purge if that is known, else since the
-    /// measurement began.
+    /// Host bytes written by the end of the interval: since the last purge if that number is known, otherwise since
+    /// the measurement began.
     pub written: Bytes,
 }
 
@@ -76,7 +76,7 @@ pub enum SeriesError {
         /// End of the previous interval.
         end_ns: u64,
     },
-    /// An interval has another length than the first.
+    /// An interval differs in length from the first.
     #[error("interval {index} takes {length_ns} ns, but the first takes {first_ns} ns")]
     Uneven {
         /// Position of the interval, from 0.
@@ -90,9 +90,9 @@ pub enum SeriesError {
 
 /// A time series of a rate.
 ///
-/// Invariant, established in [`Series::push`]: intervals follow each other without a gap, all have the length of the
-/// first to within 1 %, and `written` never falls. A shorter last interval, cut off by the end of the measurement, is
-/// left out, and no interval may follow it.
+/// Invariant, established in [`Series::push`]: consecutive intervals have no gap, all have the length of the first to
+/// within 1 %, and `written` never decreases. A shorter last interval, cut off by the end of the measurement, is
+/// dropped; no interval may follow it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     context: Context,
@@ -101,7 +101,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// A series without intervals.
+    /// Creates a series without intervals.
     pub fn new(context: Context) -> Self {
         Series { context, points: Vec::new(), cut_ns: None }
     }
@@ -109,8 +109,8 @@ impl Series {
     /// Adds the interval of a row.
     ///
     /// # Errors
-    /// [`SeriesError::Gap`] if the interval does not begin at the end of the previous one, [`SeriesError::Uneven`] if it
-    /// has another length than the first and is not the shorter last one.
+    /// [`SeriesError::Gap`] if the interval does not begin at the end of the previous interval.
+    /// [`SeriesError::Uneven`] if the interval differs in length from the first and is not a shorter last interval.
     pub fn push(&mut self, row: &Row) -> Result<(), SeriesError> {
         let (index, start_ns, end_ns) = (self.points.len(), row.start_ns, row.end_ns);
         let length_ns = end_ns.saturating_sub(start_ns);

@@ -1,7 +1,10 @@
-//! Synthetic series for the tests, with the shapes that drives show and a known settled level.
+//! Synthetic series for the tests, with shapes like those of real drives and a known settled level.
 //!
 //! A simple state machine over host bytes written, with multiplicative AR(1) noise. It shares no code with the
-//! analysis. Not here: read/write mixes.
+//! analysis.
+//!
+//! # Not modelled
+//! Mixes of reads and writes.
 
 use super::series::{Context, Medium, Series};
 use crate::Row;
@@ -25,7 +28,8 @@ pub struct Shape {
     pub overshoot: f64,
     pub overshoot_tau_s: f64,
     pub settled: f64,
-    /// Initial excess over the settled level as a share of it (negative: lower), and time constant in drive writes.
+    /// Initial excess over the settled level, as a share of the settled level (negative: below it), and time constant
+    /// in drive writes.
     pub relax: (f64, f64),
     pub noise: f64,
     pub phi: f64,

@@ -1,13 +1,13 @@
 //! The steady-state rule of the SNIA Solid State Storage Performance Test Specification.
 //!
-//! SSS PTS 2.0.2, definition "steady state": over a measurement window of 5 rounds, the tracked value's
-//! max − min is at most 20 % of its average, and the least-squares line's max − min within the window is at most
-//! 10 % of the average. A *round* here is the mean over the consecutive intervals of one minute, or over one
-//! interval if that is longer. Deviation: in the specification a round is one pass over a matrix of block sizes
-//! and mixes, so that rounds of the tracked value lie up to an hour apart, and the drive is filled twice before
-//! the first. A single load has no matrix, so its rounds are consecutive. Experiments whose repetitions are
-//! rounds (`track` in `[repeat]`) are judged by [`Snia::window`] without that deviation. The specification has no
-//! confidence interval; the one given here is Student's over the 5 rounds. Not here: the limit of 25 rounds.
+//! SSS PTS 2.0.2, definition "steady state": over a measurement window of 5 rounds, the range (max − min) of the
+//! tracked value is at most 20 % of its average, and the range of the least-squares line is at most 10 % of that
+//! average. Here a *round* is the mean over the intervals of one minute, or over one interval if an interval is
+//! longer than a minute. Deviation: in the specification a round is one pass over a matrix of block sizes and mixes,
+//! so rounds of the tracked value are up to an hour apart, and the drive is filled twice before the first round. A
+//! single load has no matrix, so its rounds are consecutive. Experiments whose repetitions are rounds (`track` in
+//! `[repeat]`) are judged by [`Snia::window`] without that deviation. The specification has no confidence interval;
+//! the interval here is Student's over the 5 rounds. The specification's limit of 25 rounds is not applied.
 
 use super::Estimate;
 use super::batch::{averages, mean, student_t};
@@ -17,13 +17,13 @@ use super::series::Series;
 /// The parameters of the rule; the defaults are those of the specification.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Snia {
-    /// Rounds in the window. 5.
+    /// Rounds in the window. Default: 5.
     pub rounds: usize,
-    /// Length of a round in nanoseconds; rounded up to whole intervals. One minute.
+    /// Length of a round in nanoseconds, rounded up to whole intervals. Default: one minute.
     pub round_ns: u64,
-    /// Largest max − min, as a share of the average. 0.2.
+    /// Largest max − min, as a share of the average. Default: 0.2.
     pub excursion: f64,
-    /// Largest change of the fitted line over the window, as a share of the average. 0.1.
+    /// Largest change of the fitted line over the window, as a share of the average. Default: 0.1.
     pub slope: f64,
 }
 
@@ -38,7 +38,7 @@ pub struct Window {
     pub slope: f64,
     /// Rise of that line from the first round to the last.
     pub rise: f64,
-    /// Whether excursion and rise are within their limits.
+    /// `true` if excursion and rise are within their limits.
     pub steady: bool,
 }
 
@@ -89,7 +89,7 @@ impl Snia {
         }
     }
 
-    /// Whether the rounds of one window are steady.
+    /// Returns whether the rounds of one window are steady.
     pub fn holds(&self, rounds: &[f64]) -> bool {
         self.window(rounds).steady
     }
@@ -112,7 +112,8 @@ mod tests {
         let rule = Snia::default();
         // Average 100, max − min 18 ≤ 20; slope (−2·109 − 1·103 + 1·95 + 2·91)/10 = −4.4, times 4 = 17.6 > 10.
         assert!(!rule.holds(&[109.0, 103.0, 102.0, 95.0, 91.0]));
-        // The same values in another order: slope (−2·102 − 1·91 + 1·109 + 2·95)/10 = 0.4, times 4 = 1.6 ≤ 10.
+        // Values of the first example in another order: slope (−2·102 − 1·91 + 1·109 + 2·95)/10 = 0.4, times 4 = 1.6
+        // ≤ 10.
         assert!(rule.holds(&[102.0, 91.0, 103.0, 109.0, 95.0]));
         // Average 100, max − min 22 > 20, slope (−2·100 − 89 + 111 + 2·100)/10 = 2.2, times 4 = 8.8 ≤ 10.
         assert!(!rule.holds(&[100.0, 89.0, 100.0, 111.0, 100.0]));

@@ -1,12 +1,12 @@
-//! The promises of the analysis, tested on synthetic series with a known settled level.
+//! Tests of the analysis on synthetic series with a known settled level.
 //!
-//! Assertions count seeds, so results are the same on every machine; a failure prints the seeds.
-//! Not here: real and simulated devices. Their own tests compare with much longer runs.
+//! Assertions count seeds, so results are equal on every machine. A failure prints the seeds. Real and simulated
+//! devices have separate tests, which compare with much longer runs.
 
 use super::shapes::Shape;
 use super::*;
 
-/// Runs a shape until the criterion ends it, for at most `max` intervals.
+/// Runs a shape until the criterion ends the measurement, for at most `max` intervals.
 fn online(shape: &Shape, criterion: Criterion, seed: u64, max: usize) -> (Option<Estimate>, Online) {
     let mut online = Online::new(shape.context(), criterion);
     let answer = shape.run(seed).take(max).find_map(|row| online.push(&row).expect("even intervals"));
@@ -36,7 +36,7 @@ fn deep() -> Shape {
     Shape::drive(100.0, 10.0, 70.0, 30.0)
 }
 
-/// Every shape with its name, in three kinds of noise.
+/// Every shape with its name, with three kinds of noise.
 fn shapes() -> Vec<(String, Shape)> {
     let mut all = Vec::new();
     for (noise, phi) in [(0.003, 0.0), (0.01, 0.5), (0.03, 0.8)] {
@@ -159,7 +159,7 @@ fn only_the_rules_of_others_stop_in_the_honeymoon() {
             let answer = stopped.expect("it stops");
             assert!((answer.mean / 80.0 - 1.0).abs() < 0.01, "{criterion:?} takes the plateau: {answer:?}");
             assert_eq!(answer.to_ns, 300_000_000_000, "{criterion:?}");
-            // Judged over the entire hour, the rule gives the same answer as when it stopped the run.
+            // Over the entire hour, the rule returns the answer with which it stopped the run.
             assert_eq!(estimate(steady(&shape.series(1, 360), &criterion)), Some(answer), "{criterion:?}");
             assert_eq!(watcher.series().points().len(), 30, "{criterion:?}");
         }

@@ -1,19 +1,20 @@
-//! The end of the transient, by MSER-5.
+//! The end of the transient, found by MSER-5.
 //!
-//! K. P. White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 69(6),
-//! 1997; in batches of five as White, Cobb and Spratt (WSC 2000). Deviation: a minimum at the limit of half the
-//! series is accepted, because the drift test of the window decides. Not here: change-point tests.
+//! K. P. White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 69(6), 1997;
+//! in batches of five as in White, Cobb and Spratt (WSC 2000). Deviation: a minimum at the limit of half the series
+//! is accepted, because the drift test of the window detects a remaining transient.
 
 use super::batch::averages;
 
 /// Intervals of one MSER batch.
 const BATCH: usize = 5;
 
-/// The number of values to cut from the beginning, a multiple of 5 and at most half of them: the `d` that
-/// minimises `Σ_{i>d} (x_i − x̄_d)² / (n − d)²` over the means of five. Takes time linear in the length.
+/// The number of values to cut from the beginning: a multiple of 5, at most half of the values. It is the `d` that
+/// minimises `Σ_{i>d} (x_i − x̄_d)² / (n − d)²` over the means of five values each. Takes time linear in the number
+/// of values.
 pub fn mser5(values: &[f64]) -> usize {
     let batches = averages(values, BATCH);
-    // Welford's update from the end, so that every suffix costs one step.
+    // Welford's algorithm from the end costs one step for each suffix.
     let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
     let (mut best, mut best_at) = (f64::INFINITY, 0);
     for (index, value) in batches.iter().enumerate().rev() {

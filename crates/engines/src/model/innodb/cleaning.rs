@@ -1,10 +1,10 @@
-//! Flushing of dirty pages: the choice of pages ([`Cleaner`]), and batches that are written twice
-//! ([`Batch`]).
+//! Flushing of dirty pages: [`Cleaner`] chooses the pages, and a [`Batch`] is a group of pages written together
+//! through the doublewrite buffer.
 //!
 //! ```text
-//! by checkpoint age ─┐
-//! ├─► queue ─► batch of 120: doublewrite ─► flush ─► pages, neighbours together ─► flush
-//! by LRU list ───────┘
+//!   by checkpoint age ─┐
+//!                      ├─► queue ─► batch of 120: doublewrite ─► flush ─► pages, neighbours together ─► flush
+//!   by LRU list ───────┘
 //! ```
 //!
 //! A batch ends with a sync of every data file, one after another (`fil_flush_file_spaces`). Each sync
@@ -15,7 +15,7 @@
 //!
 //! # Not modelled
 //!
-//! A page that is being written cannot be changed.
+//! In InnoDB a page cannot be changed while it is being written. The model allows the change.
 
 use super::layout::{EXTENT, Page};
 use super::pool::Pool;
@@ -31,15 +31,16 @@ pub(super) const SEARCHED: u32 = 100;
 
 /// Frames at the LRU tail that a terminal scans after a read (`BUF_LRU_FREE_SEARCH_LEN`).
 const SCANNED: u32 = 133;
-/// If fewer of them are replaceable (`BUF_FLUSH_FREE_BLOCK_MARGIN`), the terminal flushes pages until
-/// `KEPT_CLEAN` are (with `BUF_FLUSH_EXTRA_MARGIN`), and waits.
+/// If fewer than `MARGIN` of the scanned frames are replaceable (`BUF_FLUSH_FREE_BLOCK_MARGIN`), the terminal flushes
+/// pages until `KEPT_CLEAN` frames are replaceable (with `BUF_FLUSH_EXTRA_MARGIN`), and waits for the flush.
 const MARGIN: u32 = 69;
 const KEPT_CLEAN: u32 = 186;
 
-/// Free frames that the page cleaner restores when fewer than half are left (`innodb_lru_scan_depth`).
+/// Number of free frames that the page cleaner maintains (`innodb_lru_scan_depth`). It frees frames when fewer than
+/// half of this number are free.
 const SCAN_DEPTH: u32 = 1536;
 
-/// Minimum default of `innodb_io_capacity_max`, which is otherwise twice `innodb_io_capacity`.
+/// Lower bound of the default of `innodb_io_capacity_max`, which is twice `innodb_io_capacity`.
 const MIN_IO_CAPACITY_MAX: f64 = 2000.0;
 
 /// Seconds over which the growth of the log is averaged.
@@ -52,31 +53,31 @@ pub(super) struct Cleaner {
     neighbours: bool,
     io_capacity: f64,
     max_dirty: f64,
-    /// Pages flushed for the age of the log, and pages flushed from the LRU list, which a terminal may wait
-    /// for.
+    /// Queued pages. `queue` has pages flushed for the checkpoint age; `urgent` has pages flushed from the LRU list,
+    /// for which a terminal may wait.
     queue: VecDeque<u32>,
     urgent: VecDeque<u32>,
     queued: Vec<Queued>,
-    /// By frame: evict the page after the write. `evicting` is the number of such frames.
+    /// For each frame, `true` if its page is to be evicted after the write. `evicting` counts these frames.
     evict_after: Vec<bool>,
     evicting: u32,
-    /// Replaceable frames found by the last scan, and the number of evictions at that time.
+    /// Number of replaceable frames found by the last scan. `evictions_at_scan` is the eviction count at that time.
     replaceable: u32,
     evictions_at_scan: u32,
     /// Frames scanned since the last call of [`Cleaner::take_scanned`].
     scanned: u64,
-    /// LSN at the last tick of a second, and growth of the log in bytes per second.
+    /// LSN at the last whole second. `growth` is the growth of the log in bytes per second.
     lsn: u64,
     growth: f64,
-    /// Average rate of LRU flushes in pages per second, and number in the current second.
+    /// Average rate of LRU flushes in pages per second, and number of LRU flushes in the current second.
     lru_rate: f64,
     lru_flushes: u32,
-    /// Fraction of a page left over from the last tick.
+    /// Fraction of a page carried over from the last tick.
     fraction: f64,
     average: f64,
 }
 
-/// Queue of a frame. A frame that became urgent is in both queues, and is written with the urgent ones.
+/// The queue of a frame. A queued frame that becomes urgent is in both queues and is written with the urgent frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Queued {
     No,
@@ -95,7 +96,7 @@ pub(super) struct Batch {
     pub(super) in_flight: u32,
     /// LSN of the oldest change in the batch.
     pub(super) oldest: u64,
-    /// Number of data files that are synced.
+    /// Number of data files synced so far.
     pub(super) synced: u32,
 }
 
@@ -123,7 +124,7 @@ impl Cleaner {
         }
     }
 
-    /// Decides every 100 ms how many dirty pages to flush, from the LSN, the checkpoint age, its limit for
+    /// Called every 100 ms. Decides how many dirty pages to flush from the LSN, the checkpoint age, the age limit for
     /// asynchronous flushing, and the redo capacity.
     pub(super) fn tick(
         &mut self,
@@ -156,7 +157,7 @@ impl Cleaner {
         };
         let wanted = wanted + self.fraction;
         self.fraction = wanted.fract();
-        // Pages that are still queued from the last tick are not added again.
+        // Pages still queued from the last tick count towards the number.
         let more = (wanted as usize).saturating_sub(self.queue.len());
         self.enqueue_oldest(pool, more, u64::MAX);
     }
@@ -185,12 +186,12 @@ impl Cleaner {
         (2.0 * self.io_capacity).max(MIN_IO_CAPACITY_MAX)
     }
 
-    /// Queues all pages that were changed before an LSN.
+    /// Queues all pages whose first change is before the LSN `until`.
     pub(super) fn flush_until(&mut self, pool: &Pool, until: u64) {
         self.enqueue_oldest(pool, usize::MAX, until);
     }
 
-    /// Queues up to `pages` more pages in the order of their first change, if that is before `until`.
+    /// Queues up to `pages` more pages, oldest first change first. Stops at the LSN `until`.
     fn enqueue_oldest(&mut self, pool: &Pool, pages: usize, until: u64) {
         let most = self.queue.len().saturating_add(pages);
         let mut next = pool.oldest_dirty().map(|(frame, _)| frame);
@@ -215,7 +216,7 @@ impl Cleaner {
         }
         f64::from(self.evicting) < self.io_capacity_max()
     }
-    /// Returns true if a written frame is to be evicted now, and clears the mark.
+    /// Returns true if a written frame is to be evicted now. Clears the mark.
     pub(super) fn take_evict(&mut self, frame: u32) -> bool {
         let evict = std::mem::take(&mut self.evict_after[frame as usize]);
         self.evicting -= u32::from(evict);
@@ -272,8 +273,8 @@ impl Cleaner {
         self.lru_flushes += (self.urgent.len() - before) as u32;
     }
 
-    /// Called when no frame is replaceable: flushes LRU pages. The page cleaner has queued them already
-    /// ([`Cleaner::enqueue_for_eviction`]).
+    /// Flushes LRU pages because no frame is replaceable. With the page cleaner, [`Cleaner::enqueue_for_eviction`]
+    /// has already queued the pages.
     pub(super) fn flush_lru(&mut self, pool: &Pool) {
         if self.style != Style::PageCleaner {
             self.scan(pool);
@@ -301,7 +302,7 @@ impl Cleaner {
             _ => None,
         };
         if self.style == Style::PageCleaner {
-            // Only contiguous neighbours.
+            // Neighbours must be contiguous with the page.
             let before = (first..page).rev().map_while(changed);
             let after = (page + 1..first + EXTENT).map_while(changed);
             let all: Vec<u32> = before.chain(after).collect();
@@ -325,7 +326,7 @@ impl Cleaner {
         *queued = how;
     }
 
-    /// Takes the next frame to write, urgent ones first.
+    /// Takes the next frame to write, urgent frames first.
     fn pop(&mut self) -> Option<u32> {
         if let Some(frame) = self.urgent.pop_front() {
             self.queued[frame as usize] = Queued::No;
@@ -340,7 +341,7 @@ impl Cleaner {
         None
     }
 
-    /// Number of frames to free ahead. Zero while frames of the last call are being written.
+    /// Number of frames to free ahead of demand. Zero while frames of the last call are being written.
     pub(super) fn to_free(&self, pool: &Pool) -> u32 {
         let kept = SCAN_DEPTH.min(pool.size() / 2);
         let free = pool.free();
@@ -355,7 +356,7 @@ impl Cleaner {
             && let Some(frame) = self.pop()
         {
             if !pool.is_flushable(frame) {
-                // The page was written since it was queued.
+                // The page has been written since it was queued.
                 self.take_evict(frame);
             } else {
                 batch.oldest = batch.oldest.min(pool.first_lsn(frame));
@@ -374,8 +375,8 @@ impl Cleaner {
             }
         }
         if self.neighbours && self.style == Style::Master {
-            // All pages of the extent are looked up, including absent ones (`buf_flush_try_neighbors`).
-            // Percona Server has a separate latch for this.
+            // All pages of the extent are looked up, including absent ones (`buf_flush_try_neighbors`). Percona
+            // Server uses a separate latch for the lookup.
             self.scanned += batch.runs.len() as u64 * u64::from(EXTENT);
         }
         (!batch.frames.is_empty()).then_some(batch)

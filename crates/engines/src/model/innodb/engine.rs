@@ -1,7 +1,7 @@
-//! The engine: terminals run transactions over buffer pool, redo log and page cleaner, event by event.
+//! The InnoDB engine: terminals run transactions over buffer pool, redo log and page cleaner, event by event.
 //!
-//! A terminal runs until it needs a page that is not in memory, a frame, a row lock or the log. Its steps up
-//! to that point take effect at once, and then occupy a processor for their duration.
+//! A terminal runs until it must wait for a page, a frame, a row lock or the log. The steps up to that point take
+//! effect at once and then occupy a processor for their duration.
 
 mod writing;
 
@@ -24,7 +24,7 @@ use lowtide_core::storage::{Journal, Place};
 use lowtide_core::{Control, DeviceError, Nanos, Request, Tag, VirtualTime};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Period of the cleaner.
+/// Period of the cleaner in nanoseconds: 100 ms.
 const TENTH: u64 = 100_000_000;
 
 /// Bytes of an entry in the change buffer.
@@ -64,7 +64,7 @@ enum Event {
 /// The change buffer.
 #[derive(Debug, Default)]
 struct Buffered {
-    /// By page: the number of buffered entries.
+    /// For each page, the number of buffered entries.
     entries: BTreeMap<Page, u32>,
     count: u64,
     /// Pages of the change buffer itself.
@@ -78,11 +78,11 @@ pub(in crate::model) struct Engine<'m, 's> {
     terminals: Vec<Session>,
     contents: Contents,
     pool: Pool,
-    /// By frame: terminals that wait for the read of its page.
+    /// For each frame, the terminals that wait for the read of its page.
     page_waiters: BTreeMap<u32, Vec<u32>>,
     /// Terminals that wait for a frame.
     frame_waiters: VecDeque<u32>,
-    /// Terminals that have read a page and wait for LRU flushes.
+    /// Terminals that have read a page and wait for LRU flushes to restore the margin.
     margin_waiters: Vec<u32>,
     latch: Latch,
     locks: Vec<Lock>,
@@ -94,7 +94,7 @@ pub(in crate::model) struct Engine<'m, 's> {
     batch: Option<Batch>,
     system: Place,
     journals: Vec<Option<Journal>>,
-    /// By device: bytes written to its journal, which is a ring.
+    /// For each device, bytes written to its journal, which is a ring.
     journaled: Vec<u64>,
     buffered: Buffered,
     /// Processor time of a step.
@@ -141,7 +141,7 @@ impl<'m, 's> Engine<'m, 's> {
         }
     }
 
-    /// Runs until `each`, which receives every interval, stops the run. Returns the time of the end.
+    /// Runs until `each` stops the run. `each` receives every interval. Returns the end time.
     pub(in crate::model) fn run(
         mut self,
         interval: Nanos,
@@ -184,7 +184,7 @@ impl<'m, 's> Engine<'m, 's> {
         self.enter(terminal)
     }
 
-    /// Starts the transaction, unless it changes rows and the checkpoint age is at its limit.
+    /// Starts the transaction. A transaction that changes rows waits while the checkpoint age is at its limit.
     fn enter(&mut self, terminal: u32) -> Result<(), DeviceError> {
         if self.terminals[terminal as usize].work.log > 0 && self.age() >= self.redo.sync_limit() {
             self.age_waiters.push_back(terminal);
@@ -194,7 +194,7 @@ impl<'m, 's> Engine<'m, 's> {
         self.lock(terminal)
     }
 
-    /// Takes the transaction's row locks, and continues.
+    /// Takes the transaction's row locks and continues with its steps.
     fn lock(&mut self, terminal: u32) -> Result<(), DeviceError> {
         while let Some(number) = self.terminals[terminal as usize].next_lock() {
             let lock = &mut self.locks[number as usize];
@@ -208,7 +208,7 @@ impl<'m, 's> Engine<'m, 's> {
         self.go(terminal)
     }
 
-    /// Runs steps until a resource is missing, and requests a processor for their duration.
+    /// Runs steps until a resource is missing. Requests a processor for their duration.
     fn go(&mut self, terminal: u32) -> Result<(), DeviceError> {
         let (mut ns, mut steps) = (0, 0);
         let it = terminal as usize;
@@ -238,7 +238,7 @@ impl<'m, 's> Engine<'m, 's> {
         self.time.at(release_ns.max(self.time.now_ns + ns), Event::Worked(terminal));
     }
 
-    /// Runs a step if its page is in memory or not needed.
+    /// Runs a step if its page is in memory or need not be read. Returns false otherwise.
     fn act(&mut self, page: Page, act: Act) -> bool {
         match self.pool.find(page) {
             Lookup::Resident(frame) => {
@@ -272,7 +272,7 @@ impl<'m, 's> Engine<'m, 's> {
             let page = self.contents.change_buffer_page();
             self.buffered.pages.push(page);
         }
-        // Entries are ordered by page, so an entry's position is a share of the buffer.
+        // Entries are ordered by page, so the page number determines the position in the buffer.
         let place = u64::from(page) * self.buffered.pages.len() as u64 / u64::from(self.contents.pages());
         let page = self.buffered.pages[place as usize];
         match self.pool.find(page) {
@@ -290,7 +290,7 @@ impl<'m, 's> Engine<'m, 's> {
         }
     }
 
-    /// Ends a processor burst of a terminal, and gives the processor to another.
+    /// Ends a processor burst of a terminal and gives the processor to the next terminal.
     fn worked(&mut self, terminal: u32) -> Result<(), DeviceError> {
         if let Some((next, ns)) = self.processors.leave() {
             self.work(next, ns);
@@ -346,8 +346,8 @@ impl<'m, 's> Engine<'m, 's> {
         false
     }
 
-    /// Frees frames ahead of demand, if the engine does: clean pages at the LRU tail at once, dirty pages
-    /// after their write.
+    /// Frees frames ahead of demand, if the cleaner does so. Evicts clean pages at the LRU tail at once, and dirty
+    /// pages after their write.
     fn free_ahead(&mut self) {
         let wanted = self.cleaner.to_free(&self.pool);
         let (mut next, mut freed) = (self.pool.lru_tail(), 0);
@@ -361,7 +361,7 @@ impl<'m, 's> Engine<'m, 's> {
         }
     }
 
-    /// Commits: adds the transaction's records to the log.
+    /// Commits a transaction: appends its records to the log.
     fn commit(&mut self, terminal: u32) -> Result<(), DeviceError> {
         let it = &self.terminals[terminal as usize];
         let (log, rolled_back) = (it.work.log, it.work.rolled_back);
@@ -373,7 +373,7 @@ impl<'m, 's> Engine<'m, 's> {
         self.write_log()
     }
 
-    /// Ends a transaction, and begins the next.
+    /// Ends a transaction and begins the next.
     fn end(&mut self, terminal: u32) -> Result<(), DeviceError> {
         let it = &self.terminals[terminal as usize];
         self.time.ended(it.terminal.kind, it.work.rolled_back, it.terminal.began_ns);
@@ -444,7 +444,7 @@ impl<'m, 's> Engine<'m, 's> {
         self.arrived(frame)
     }
 
-    /// Completes a read, and resumes the terminals that wait for the page.
+    /// Completes a read and resumes the terminals that wait for the page.
     fn arrived(&mut self, frame: u32) -> Result<(), DeviceError> {
         self.pool.arrived(frame, self.time.now_ms());
         if let Some(count) = self.buffered.entries.remove(&self.pool.page(frame)) {

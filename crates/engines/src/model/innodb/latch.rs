@@ -5,7 +5,7 @@
 //!
 //! # Not modelled
 //!
-//! The order of waiters (it is FIFO), and the cost of waiting itself.
+//! The order in which InnoDB grants the latch: waiters are served first in, first out. The processor time of waiting.
 
 use super::settings::InnodbSettings;
 
@@ -19,13 +19,13 @@ pub(super) struct Latch {
 }
 
 impl Latch {
-    /// A latch for transactions of `steps` steps on average.
+    /// Creates a latch for transactions with `steps` steps on average.
     pub(super) fn new(model: &InnodbSettings, steps: f64) -> Latch {
         let step_ns = (model.pool_lock.get() as f64 / steps) as u64;
         Latch { free_ns: 0, step_ns, look_ns: model.look.get() }
     }
 
-    /// Queues for the latch for a number of steps and scanned frames. Returns the time of the release.
+    /// Queues for the latch, to be held for a number of steps and scanned frames. Returns the time of the release.
     pub(super) fn take(&mut self, now_ns: u64, steps: u64, scanned: u64) -> u64 {
         let ns = steps * self.step_ns + scanned * self.look_ns;
         if ns == 0 {

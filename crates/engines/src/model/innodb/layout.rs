@@ -1,25 +1,25 @@
 //! Layout of the data files: tables and indexes of TPC-C in a B-tree engine, leaf pages only.
 //!
 //! ```text
-//! items ─ warehouses ─ districts ─ customers ─ stock ─ … ─ indexes ─ (undo) ─┃─ pages added since
+//!   items ─ warehouses ─ districts ─ customers ─ stock ─ … ─ indexes ─ (undo) ─┃─ pages added since
 //! ```
 //!
-//! A table is as long as its rows, clustered by key. Added rows fill new pages, which come from extents at
-//! the end of the file.
+//! A loaded table is a contiguous range of pages, clustered by key. Added rows fill new pages, which come from
+//! extents at the end of the file.
 //!
 //! # Not modelled
 //!
-//! Inner pages, which are a hundredth of all pages and always in memory.
+//! Inner B-tree pages. They are a hundredth of all pages and always in memory.
 
 use crate::tpcc::{CUSTOMERS_PER_DISTRICT, DISTRICTS, ITEMS};
 
 /// Number of a page in the data files.
 pub(super) type Page = u32;
 
-/// Pages of an extent: the unit by which a table grows, and the range of neighbours.
+/// Pages per extent. A table grows by extents, and neighbours are pages of one extent.
 pub(super) const EXTENT: u32 = 64;
 
-/// Pages of undo records, a ring.
+/// Pages of the undo log, which is a ring.
 pub(super) const UNDO: u32 = 1024;
 
 /// Pages of the doublewrite buffer, two extents at the start of the system tablespace. The undo log follows.
@@ -47,7 +47,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Page of a row, by warehouse from 0 and row number in the warehouse.
+    /// Page of a row, given the warehouse from 0 and the row number within the warehouse.
     #[inline]
     pub(super) fn page(&self, warehouse: u32, row: u32) -> Page {
         let row = f64::from(warehouse) * f64::from(self.rows) + f64::from(row);
@@ -72,7 +72,7 @@ pub(super) struct Layout {
     pub(super) order_lines: Table,
     pub(super) customers_by_name: Table,
     pub(super) orders_by_customer: Table,
-    /// Indexes of foreign keys, if there are any: order lines by stock, history by customer.
+    /// Indexes of foreign keys, if enabled: order lines by stock, history by customer.
     pub(super) foreign: Option<(Table, Table)>,
     /// Bytes of a page.
     page: u64,
@@ -82,7 +82,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Layout for a number of warehouses, with the indexes of foreign keys if `foreign_keys`.
+    /// Layout for a number of warehouses. `foreign_keys` adds the indexes of foreign keys.
     pub(super) fn new(warehouses: u32, foreign_keys: bool, page: u64) -> Layout {
         let mut next = 0;
         let mut table = |bytes: f64, fill: f64, rows: u32, count: u32| {
@@ -139,7 +139,7 @@ impl Layout {
     }
 }
 
-/// Capacity of a district's pages for undelivered orders. 900 are undelivered after the load.
+/// Capacity of a district's pages for undelivered orders, in orders. After the load, 900 orders are undelivered.
 pub(super) const NEW_ORDERS: u32 = 1_200;
 
 /// Tables that grow.
@@ -151,7 +151,7 @@ pub(super) enum Grows {
     ChangeBuffer,
 }
 
-/// Allocation of added pages: each table takes an extent at a time.
+/// Allocation of added pages: each table takes one extent at a time.
 #[derive(Debug, Clone)]
 pub(super) struct Growth {
     extents: [(Page, Page); 4],
@@ -187,7 +187,8 @@ mod tests {
 
     #[test]
     fn a_warehouse_has_the_size_given_in_the_studies() {
-        // 100 warehouses were 9.5 to 11 GB, 1000 about 100 GB, with and without indexes of foreign keys.
+        // Published sizes: 9.5 to 11 GB for 100 warehouses and about 100 GB for 1000, with and without indexes of
+        // foreign keys.
         for (foreign_keys, least, most) in [(false, 80, 100), (true, 92, 112)] {
             let layout = Layout::new(100, foreign_keys, PAGE);
             let mib = (u64::from(layout.pages()) * PAGE / 100) >> 20;

@@ -1,16 +1,16 @@
 //! InnoDB in virtual time: buffer pool, redo log, page cleaner, change buffer.
 //!
 //! ```text
-//! terminals ─► steps ─► pool ─┬─► reads ────────────────────────┐
-//! │                       └─► cleaner ─► doublewrite, pages ─┼─► devices (virtual time)
-//! └─► processors          └─► redo log, group commit ────────┘
+//!   terminals ─► steps ─► pool ─┬─► reads ─────────────────────────┐
+//!       │                       ├─► cleaner ─► doublewrite, pages ─┼─► devices (virtual time)
+//!       └─► processors          └─► redo log, group commit ────────┘
 //! ```
 //!
 //! A transaction is a list of pages that it reads and changes (`work`).
 //!
 //! # Not modelled
 //!
-//! Contents of pages, results of queries, plans, latches of pages, recovery.
+//! Page contents, query results, query plans, page latches, recovery.
 
 mod cleaning;
 mod engine;

@@ -1,24 +1,24 @@
-//! The buffer pool: pages in memory, their order of use and the list of dirty pages.
+//! The buffer pool: pages in memory, the LRU list and the list of dirty pages.
 //!
 //! ```text
 //!   young ──────────────────────┃ old ───────────┐      dirty list: by the LSN of the first change
 //!     ▲ touched again            ▲ read          └─► evicted
 //! ```
 //!
-//! The order of use is LRU with a midpoint. A page that is read enters at the last three eighths, and moves to the
-//! front when it is touched again after `old_ms` (at once if that is 0, which makes a plain LRU list). A young page
-//! moves to the front only after a quarter of the young part has passed it (MySQL 5.5 Reference Manual, "The InnoDB
-//! Buffer Pool", and `buf0lru.c`).
+//! The LRU list has a midpoint. A page that is read enters at the head of the old part, which is three eighths of the
+//! list. It moves to the front of the list when it is used again after at least `old_ms`; with 0, any later use
+//! suffices. A young page moves to the front only after a quarter of the young part has passed it (MySQL 5.5
+//! Reference Manual, "The InnoDB Buffer Pool", and `buf0lru.c`).
 //!
 //! # Not modelled
-//! Latches of pages; contents of pages.
+//! Page latches and page contents.
 
 use super::layout::Page;
 use crate::model::frames::{List, Lookup, PageTable};
 
-/// The old share of the list, as a fraction.
+/// The old part as a fraction of the list.
 const OLD: (u32, u32) = (3, 8);
-/// Frames by which the midpoint may be off before it is moved.
+/// Tolerance of the old part's length, in frames.
 const TOLERANCE: u32 = 20;
 
 /// A frame of memory.
@@ -27,11 +27,11 @@ struct Frame {
     page: Page,
     /// LSN of the first change.
     first_lsn: u64,
-    /// Eviction count when the frame last moved to the front.
+    /// Eviction count at the time when the frame last moved to the front.
     clock: u32,
     old: bool,
     dirty: bool,
-    /// The frame is being read or written, and cannot be evicted.
+    /// The frame is being read or written and cannot be evicted.
     busy: bool,
     reading: bool,
     /// Time at which the page was read, in milliseconds.
@@ -57,7 +57,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// An empty pool of `frames` frames, in which a page stays old for at least `old_ms` milliseconds.
+    /// Creates an empty pool of `frames` frames, in which a page stays old for at least `old_ms` milliseconds.
     pub(super) fn new(frames: u32, old_ms: u32) -> Pool {
         Pool {
             table: PageTable::default(),
@@ -92,7 +92,7 @@ impl Pool {
     pub(super) fn oldest_dirty(&self) -> Option<(u32, u64)> {
         self.dirty.last().map(|frame| (frame, self.first_lsn(frame)))
     }
-    /// LSN of the first change of a frame.
+    /// LSN of the first change of a frame since its last write.
     pub(super) fn first_lsn(&self, frame: u32) -> u64 {
         self.frames[frame as usize].first_lsn
     }
@@ -104,7 +104,7 @@ impl Pool {
     pub(super) fn lru_tail(&self) -> Option<u32> {
         self.lru.last()
     }
-    /// The frame used next after `frame`.
+    /// The next more recently used frame.
     pub(super) fn lru_newer(&self, frame: u32) -> Option<u32> {
         self.lru.newer(frame)
     }
@@ -172,7 +172,8 @@ impl Pool {
         self.frames[frame as usize].busy = false;
     }
 
-    /// Puts a page into a free frame, if there is one. A page that is `reading` stays busy until [`Pool::arrived`].
+    /// Puts a page into a free frame; `None` if no frame is free. If `reading`, the frame stays busy until
+    /// [`Pool::arrived`].
     pub(super) fn take(&mut self, page: Page, reading: bool) -> Option<u32> {
         let frame = self.free.pop()?;
         self.table.insert(page, frame);
@@ -234,7 +235,7 @@ impl Pool {
         self.lru.unlink(frame);
     }
 
-    /// Moves the midpoint until the old share is within the tolerance.
+    /// Moves the midpoint until the length of the old part is within the tolerance.
     fn balance(&mut self) {
         let wanted = self.lru.len() / OLD.1 * OLD.0;
         while self.old + TOLERANCE < wanted {
@@ -260,7 +261,7 @@ mod tests {
     use lowtide_core::rng::below;
     use std::collections::BTreeMap;
 
-    /// Uses a page of a full pool, and reads it if it is absent.
+    /// Uses a page of a full pool. Reads the page if it is absent.
     fn read(pool: &mut Pool, page: Page, now_ms: u32) {
         if let Lookup::Resident(frame) = pool.find(page) {
             return pool.touch(frame, now_ms);
@@ -274,7 +275,7 @@ mod tests {
         pool.arrived(frame, now_ms);
     }
 
-    /// How many of 500 pages in regular use stay in memory during a scan with four times as many reads.
+    /// Number of 500 regularly used pages that stay in memory during a scan with four times as many reads.
     fn kept(old_ms: u32) -> usize {
         let mut pool = Pool::new(1000, old_ms);
         for round in 0..20 {

@@ -1,8 +1,8 @@
 //! The redo log: appended, written and durable positions, waiting commits, and limits of the checkpoint age.
 //!
 //! ```text
-//! needed ──────────────────┃ written ┃ appended
-//! └ first change of the oldest dirty page    the log is full when this is as long as its files
+//!   needed ──────────────────┃ written ┃ appended
+//!   └ first change of the oldest dirty page       full when this range is as long as the log files
 //! ```
 //!
 //! Commits that arrive during a write share the next write (group commit).
@@ -14,12 +14,12 @@
 use super::settings::InnodbSettings;
 use lowtide_core::Request;
 
-/// Minimum write of the kernel to a file.
+/// Minimum size of a write to a file, in bytes.
 const BLOCK: u64 = 4096;
 
-/// Usable share of the log files, and shares of that at which flushing becomes asynchronous and synchronous
-/// (`log0log.c`: `max_modified_age_async`, `max_modified_age_sync`, of nine tenths of the files). At the
-/// synchronous limit, transactions wait.
+/// Usable share of the log files. `ASYNC` and `SYNC` are the shares of this capacity at which flushing becomes
+/// asynchronous and synchronous (`log0log.c`: `max_modified_age_async`, `max_modified_age_sync`). At the synchronous
+/// limit, transactions wait.
 const CAPACITY: f64 = 0.9;
 const ASYNC: f64 = 7.0 / 8.0;
 const SYNC: f64 = 15.0 / 16.0;
@@ -30,7 +30,7 @@ pub(super) struct Redo {
     bytes: u64,
     appended: u64,
     written: u64,
-    /// Terminals that wait for the write in flight, and for the next write.
+    /// Terminals that wait for the write in flight, and terminals that wait for the next write.
     in_write: Vec<u32>,
     waiting: Vec<u32>,
     /// End of the write in flight.
@@ -76,7 +76,7 @@ impl Redo {
     pub(super) fn is_wanted(&self) -> bool {
         self.until.is_none() && !self.waiting.is_empty()
     }
-    /// Begins a write of all appended records. `None` if a write is in flight or all records are written.
+    /// Begins a write of all appended records. Returns `None` if a write is in flight or all records are written.
     pub(super) fn begin(&mut self, offset: u64) -> Option<Request> {
         if self.until.is_some() || self.appended == self.written {
             return None;
@@ -90,7 +90,7 @@ impl Redo {
         let place = if place + length > self.bytes { 0 } else { place };
         Some(Request::write(offset + place, length))
     }
-    /// Ends the write in flight, and moves its waiters to `who`.
+    /// Ends the write in flight. Moves its waiters to `who`.
     pub(super) fn end(&mut self, who: &mut Vec<u32>) {
         self.written = self.until.take().expect("a write is in flight");
         who.clear();

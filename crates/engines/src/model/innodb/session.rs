@@ -4,7 +4,7 @@ use super::super::ModelLoad;
 use super::super::terminal::Terminal;
 use super::work::{Contents, Step, Work};
 
-/// Continuation after the current burst.
+/// Action after the current processor burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// Read a page that is not in memory.
@@ -18,7 +18,7 @@ pub(super) enum Next {
 pub(super) struct Session {
     pub(super) terminal: Terminal,
     pub(super) work: Work,
-    /// Index of the next step, and number of locks held.
+    /// Index of the next step. `locked` is the number of locks held.
     pub(super) at: usize,
     pub(super) locked: usize,
     pub(super) next: Next,
@@ -44,7 +44,7 @@ impl Session {
         (self.at, self.locked) = (0, 0);
     }
 
-    /// The next step; `None` at the end.
+    /// The next step; `None` at the end of the transaction.
     #[inline]
     pub(super) fn step(&self) -> Option<Step> {
         self.work.steps.get(self.at).copied()

@@ -1,7 +1,7 @@
 //! Settings of the InnoDB model ([`InnodbSettings`]), resolved from the common [`Settings`] and the model's
 //! own options.
 //!
-//! Defaults are those of MariaDB 10.11, or with the preset `2010` those of MySQL 5.1 to 5.5 with the InnoDB
+//! Defaults are those of MariaDB 10.11. With the preset `2010` they are those of MySQL 5.1 to 5.5 with the InnoDB
 //! plugin.
 
 use crate::model::machine::{Machine, at_least_1, switch, time, unknown, wrong};
@@ -11,14 +11,14 @@ use lowtide_core::{Bytes, Nanos};
 /// Algorithm that chooses the pages to flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cleaner {
-    /// The master thread of MySQL 5.1 to 5.5: once a second, pages in proportion to the growth of the log, at
-    /// most `io_capacity` (adaptive flushing). LRU pages are flushed only on demand.
+    /// The master thread of MySQL 5.1 to 5.5 (adaptive flushing): once a second it flushes pages in proportion to the
+    /// growth of the log, at most `io_capacity`. LRU pages are flushed only on demand.
     Master,
-    /// The page cleaner of MySQL 5.6 and later, and MariaDB: by checkpoint age, up to
+    /// The page cleaner of MariaDB and MySQL 5.6 and later: it flushes pages by checkpoint age, up to
     /// `innodb_io_capacity_max`, and LRU pages ahead of demand.
     PageCleaner,
-    /// Percona Server 5.5, `innodb_adaptive_flushing_method = keep_average`: every 100 ms, as many pages as
-    /// keep the checkpoint age constant, regardless of `io_capacity`.
+    /// Percona Server 5.5 with `innodb_adaptive_flushing_method = keep_average`: every 100 ms it flushes as many
+    /// pages as keep the checkpoint age constant, regardless of `io_capacity`.
     KeepAverage,
 }
 
@@ -43,10 +43,10 @@ pub struct InnodbSettings {
     pub durability: Durability,
     /// `fsync` flushes the drive.
     pub barrier: bool,
-    /// A sync commits the filesystem's journal. `fsync` does, because a write changes the file's times;
-    /// `fdatasync`, which MariaDB uses, does not.
+    /// A sync commits the filesystem's journal. With `fsync` this is true, because a write changes the file's times.
+    /// With `fdatasync`, which MariaDB uses, it is false.
     pub journal: bool,
-    /// Pages are written twice.
+    /// Pages are written twice, first to the doublewrite buffer.
     pub doublewrite: bool,
     /// Dirty neighbours are written with a page.
     pub neighbours: bool,
@@ -58,17 +58,17 @@ pub struct InnodbSettings {
     pub io_capacity: u32,
     /// Algorithm that chooses the pages to flush.
     pub cleaner: Cleaner,
-    /// Maximum dirty share of the buffer pool.
+    /// Maximum dirty share of the buffer pool, from 0 to 1.
     pub max_dirty: f64,
     /// Maximum page writes in flight.
     pub writes: u32,
     /// The machine.
     pub machine: Machine,
-    /// Mean time per transaction that it holds the pool latch, over the mix.
+    /// Mean time for which a transaction holds the pool latch, over the mix.
     pub pool_lock: Nanos,
     /// Time to scan a frame at the LRU tail, under the pool latch.
     pub look: Nanos,
-    /// Doublewrite buffer and undo log are on the log's device, in a separate system tablespace.
+    /// The system tablespace (doublewrite buffer and undo log) is on the log's device.
     pub system_with_log: bool,
 }
 
@@ -120,9 +120,9 @@ impl InnodbSettings {
             writes: if old { 4 } else { 64 },
             machine: Machine::default(),
             pool_lock: Nanos::ZERO,
-            // A scan touches eight cache lines that another processor had last. Each takes 102 to 109 ns from
-            // another socket (Molka and others, "Memory Performance and Cache Coherency Effects on an Intel
-            // Nehalem Multiprocessor System", 2009).
+            // A scan of a frame touches eight cache lines last used by another processor. Fetching a line from
+            // another socket takes 102 to 109 ns (Molka and others, "Memory Performance and Cache Coherency Effects
+            // on an Intel Nehalem Multiprocessor System", 2009).
             look: Nanos::ZERO,
             system_with_log: false,
         };

@@ -1,4 +1,4 @@
-//! The model against analytical laws, on a device with a constant service time.
+//! Compares the InnoDB model with analytical laws, on a device with a constant service time.
 
 use super::{PAGE, cleaning, layout};
 use crate::model::testing::{SEED, assert_near, assert_repeats_with_the_mix_of_the_decks, options, run_on};
@@ -26,7 +26,7 @@ fn in_memory_the_rate_follows_the_processors_and_the_law_of_contention() {
     };
     assert_near("one of four", at("4", "0", 1), 2_000.0, 0.03);
     assert_near("sixteen on four", at("4", "0", 16), 8_000.0, 0.03);
-    // N / (t (1 + s (N - 1))): Gunther's law with a serial share only.
+    // N / (t (1 + s (N − 1))): Gunther's law, with a serial share only.
     assert_near("eight that contend", at("16", "0.05", 8), 8.0 / (500e-6 * 1.35), 0.05);
 }
 
@@ -49,7 +49,7 @@ fn the_pool_latch_bounds_the_rate_whatever_the_number_of_processors() {
     };
     // With all pages in memory, the latch is the only bottleneck.
     assert_near("the lock alone", at(Bytes::gib(8), "400us", "0s").rate(), 2_500.0, 0.03);
-    // Each read adds a scan of 133 frames, and LRU flushes add some more.
+    // Each read adds a scan of 133 frames. LRU flushes add further scans.
     let reads = at(Bytes::mib(512), "400us", "1us");
     let scanned = reads.done.reads as f64 / reads.transactions() * 133.0;
     let bound = 1e6 / (400.0 + scanned);
@@ -67,23 +67,24 @@ fn durable_commits_wait_for_the_log_and_share_its_writes() {
     };
     let durable = with("off");
     let alone = run_on(took, &durable, 40, 1, 20);
-    // A write and a flush per transaction, except for the 8 % that only read and those that are rolled back.
+    // One write and one flush per transaction, except for the 8 % read-only transactions and the rollbacks.
     let writers = 0.92 * (1.0 - 0.45 * 0.01 / 0.92);
     assert_near("alone", alone.rate(), 1.0 / (writers * 4e-3 + 100e-6), 0.05);
-    // Plus two writes of a journal commit.
+    // A journal commit adds two writes.
     let journaled = run_on(took, &with("on"), 40, 1, 20);
     assert_near("journaled", journaled.rate(), 1.0 / (writers * 8e-3 + 100e-6), 0.05);
     let many = run_on(took, &durable, 40, 64, 20);
-    // Commits that arrive during a write and a flush share the next: at most two such times each.
+    // Commits that arrive during a write and a flush share the next write. Each commit waits for at most two writes
+    // and flushes.
     assert!(many.rate() > 64.0 / 9.2e-3 && many.rate() < 64.0 / 3.4e-3, "seed {SEED}: {}", many.rate());
     let flushes = many.flushes as f64 / many.seconds;
-    // At most 250 flushes of the log, plus those of pages.
+    // At most 250 flushes per second for the log, plus flushes for pages.
     assert!(flushes < 450.0, "seed {SEED}: {flushes} flushes a second for {} transactions", many.rate());
 }
 
 #[test]
 fn a_log_that_no_commit_waits_for_is_flushed_once_a_second() {
-    // Only the log is written: all pages fit in memory, and the log has room.
+    // Only the log is written: all pages fit in memory, and the log has free space.
     let options = [("cores", "16"), ("cpu", "5ms"), ("cleaner", "master")];
     for durability in [Durability::Second, Durability::None] {
         let relaxed = Settings {
@@ -110,7 +111,7 @@ fn less_memory_reads_more_and_every_dirty_page_is_written_twice() {
         let settings = Settings { doublewrite: Some(doublewrite), ..settings(Bytes::mib(64), &options) };
         run_on(took, &settings, 10, 16, 20)
     };
-    // Bytes written to the doublewrite buffer, and to pages.
+    // Bytes written to the doublewrite buffer, and bytes written to pages.
     let written = |doublewrite| {
         let came = with(doublewrite);
         let bytes = |is: &dyn Fn(u32) -> bool| -> u64 {
@@ -120,7 +121,7 @@ fn less_memory_reads_more_and_every_dirty_page_is_written_twice() {
         (bytes(&|page| page < layout::DOUBLEWRITE), bytes(&|page| page >= layout::DOUBLEWRITE))
     };
     let ((twice, pages), (once, _)) = (written(true), written(false));
-    // Equal except for the last batch, whose pages may not be written yet; batches may be large or small.
+    // The two are equal, except that the pages of the last batch may not have been written.
     let batch = cleaning::BATCH as u64 * PAGE;
     assert!(pages > 100 * batch, "seed {SEED}: hardly anything was written");
     assert!(

@@ -1,7 +1,7 @@
-//! Warm-up of the buffer pool: its pages after the engine has run for a while.
+//! Warm-up of the buffer pool, to the state after the engine has run for a while.
 //!
-//! Transactions run until as many pages were evicted as there are frames. No page is dirty afterwards, as after a
-//! start of the server.
+//! Transactions run until as many pages have been evicted as the pool has frames. Afterwards no page is dirty, as
+//! after a start of the server.
 
 use super::pool::Pool;
 use super::session::Session;
@@ -17,7 +17,7 @@ pub(super) fn warm(pool: &mut Pool, contents: &mut Contents, terminals: &mut [Se
     warm_up(terminals, |terminal, number| {
         terminal.next_transaction(contents, 0);
         for step in &terminal.work.steps {
-            // A transaction takes a millisecond.
+            // For the LRU times, assume that a transaction takes a millisecond.
             evictions += u64::from(use_page(pool, step.page, step.act, number as u32));
         }
         (terminal.work.steps.len(), all_fits || evictions >= u64::from(pool.size()))
@@ -35,7 +35,7 @@ fn fill(pool: &mut Pool, pages: u32) {
     }
 }
 
-/// Uses a page. Returns true if another page was evicted for it.
+/// Uses a page. Returns true if the use evicted another page.
 fn use_page(pool: &mut Pool, page: u32, act: Act, now_ms: u32) -> bool {
     match pool.find(page) {
         Lookup::Resident(frame) | Lookup::Reading(frame) => {

@@ -1,7 +1,7 @@
-//! Pages that each transaction reads and changes, and bytes that it logs ([`Work`]).
+//! The pages that each transaction reads and changes, and the bytes that it logs ([`Work`]).
 //!
-//! Inputs are those of the benchmark (`tpcc`), the contents of the database are in [`Facts`], and the
-//! statements are those that lowtide sends to real databases.
+//! Inputs come from the benchmark (`tpcc`), and [`Facts`] holds the contents of the database. The accesses follow the
+//! statements that lowtide sends to real databases.
 
 use super::layout::{Grows, Growth, Layout, NEW_ORDERS, Page};
 use crate::model::ModelLoad;
@@ -17,9 +17,9 @@ pub(super) enum Act {
     Read,
     /// Change.
     Change,
-    /// Create: the page is not read.
+    /// Create the page without reading it.
     Create,
-    /// Add an entry of a secondary index, which can wait in the change buffer.
+    /// Add an entry to a secondary index. The entry can wait in the change buffer.
     Add,
 }
 
@@ -41,12 +41,12 @@ pub(super) struct Work {
     pub(super) rolled_back: bool,
 }
 
-/// Bytes of log per changed row, per added row (in addition to its own bytes), and per transaction, including
-/// undo records. Fitted to the log that MariaDB 10.11 writes for this mix (docs/models/oltp.md).
+/// Bytes of log per changed row, per added row (in addition to the bytes of the row), and per transaction, including
+/// undo records. Fitted to the log volume of MariaDB 10.11 for this mix (`docs/models/oltp.md`).
 const LOG_CHANGE: u64 = 420;
 const LOG_ADD: u64 = 240;
 const LOG_END: u64 = 300;
-/// Bytes of undo per changed row; half of that per added row.
+/// Bytes of undo per changed row. An added row takes half as much.
 const UNDO_RECORD: u64 = 70;
 
 /// Pages added for a district.
@@ -76,12 +76,12 @@ impl Contents {
         Contents { layout, growth, facts: Facts::new(load), districts, history, undo_bytes: 0 }
     }
 
-    /// Allocated pages, which is the length of the data files.
+    /// Number of allocated pages, which is the length of the data files.
     pub(super) fn pages(&self) -> u32 {
         self.growth.end()
     }
 
-    /// Position of a page in the system tablespace, if it is there.
+    /// Position of a page in the system tablespace; `None` for other pages.
     pub(super) fn system_page(&self, page: Page) -> Option<Page> {
         self.layout.system_page(page)
     }
@@ -166,7 +166,7 @@ impl Contents {
             work.log += LOG_ADD + 54;
             self.undo_bytes += UNDO_RECORD / 2;
             if let Some((by_stock, _)) = self.layout.foreign {
-                // The index is sorted by item: each item has ten lines per hundred thousandth of the table.
+                // The index is sorted by item, and an item occupies about 1/100,000 of it.
                 let row = (line.item.min(crate::tpcc::ITEMS) - 1) * 3;
                 let page = by_stock.page(line.supply - 1, row);
                 self.add_to_index(work, page);
@@ -197,7 +197,7 @@ impl Contents {
         }
     }
 
-    /// Finds a customer and adds the pages read: for a last name, only the index entries or, if `all`, all
+    /// Finds a customer and adds the pages read. For a last name, these are the index entries and, if `all`, all
     /// matching rows.
     fn customer(&mut self, work: &mut Work, w: u32, d: u32, who: &Who, all: bool) -> u32 {
         let first = d * CUSTOMERS_PER_DISTRICT;
@@ -217,7 +217,8 @@ impl Contents {
                 self.read(work, self.layout.customers.page(w, first + bearer));
             }
         }
-        // First names are random, so any of the customers can be the middle one; the choice is constant.
+        // First names are random, so any of the customers can be the middle customer. The choice is constant for each
+        // district.
         first + bearers[district(w, d) as usize % bearers.len()]
     }
 
@@ -246,7 +247,7 @@ impl Contents {
             self.change(work, page);
             let (page, _) = self.line_page(w, d, number);
             self.change(work, page);
-            // Ten lines of the order.
+            // The order has ten lines.
             work.log += 9 * LOG_CHANGE;
             self.undo_bytes += 9 * UNDO_RECORD;
             let page = self.layout.customers.page(w, d * CUSTOMERS_PER_DISTRICT + customer);
@@ -281,7 +282,7 @@ impl Contents {
         }
     }
 
-    /// Page of an order. `true` if the order creates the page.
+    /// Returns the page of an order, and `true` if the order creates the page.
     fn order_page(&mut self, w: u32, d: u32, number: u32) -> (Page, bool) {
         if number < CUSTOMERS_PER_DISTRICT {
             return (self.layout.orders.page(w, d * CUSTOMERS_PER_DISTRICT + number), false);
@@ -292,7 +293,7 @@ impl Contents {
         page_at(pages, at, || self.growth.page(Grows::Orders))
     }
 
-    /// Page of an order's lines. `true` if the order creates the page.
+    /// Returns the page of an order's lines, and `true` if the order creates the page.
     fn line_page(&mut self, w: u32, d: u32, number: u32) -> (Page, bool) {
         if number < CUSTOMERS_PER_DISTRICT {
             return (self.layout.order_lines.page(w, (d * CUSTOMERS_PER_DISTRICT + number) * 10), false);
@@ -303,7 +304,7 @@ impl Contents {
         page_at(pages, at, || self.growth.page(Grows::OrderLines))
     }
 
-    /// A district's undelivered orders are a queue, so their pages form a ring.
+    /// Page of an undelivered order. A district's undelivered orders are a queue, so their pages form a ring.
     fn new_order_page(&self, w: u32, d: u32, number: u32) -> Page {
         self.layout.new_orders.page(w, d * NEW_ORDERS + number % NEW_ORDERS)
     }

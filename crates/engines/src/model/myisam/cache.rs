@@ -7,13 +7,13 @@
 //! ```
 //!
 //! The key cache is a plain LRU list without a midpoint, as with `key_cache_division_limit = 100`, MyISAM's default
-//! (MySQL 5.1 Reference Manual, "The MyISAM Key Cache"). The kernel has two lists. A page that is read enters the
-//! inactive list, and moves to the active list at its second use there. While the active list is the longer one,
-//! its tail moves to the inactive list (`mark_page_accessed`, `shrink_active_list`, Linux 2.6; Gorman,
-//! "Understanding the Linux Virtual Memory Manager", 2004, chapter 10).
+//! (MySQL 5.1 Reference Manual, "The MyISAM Key Cache"). The page cache has two lists. A page that is read enters the
+//! inactive list and moves to the active list at its second use. While the active list is longer than the inactive
+//! list, pages move from its tail to the inactive list (`mark_page_accessed`, `shrink_active_list`, Linux 2.6;
+//! Gorman, "Understanding the Linux Virtual Memory Manager", 2004, chapter 10).
 //!
 //! # Not modelled
-//! Memory zones; read-ahead, which small random reads do not trigger.
+//! Memory zones. Read-ahead, which small random reads do not trigger.
 
 use crate::model::frames::{List, Lookup, PageTable};
 
@@ -29,10 +29,10 @@ pub(super) enum Order {
 struct Frame {
     page: u32,
     active: bool,
-    /// The page was used since it was read or moved to the front.
+    /// `true` if the page was used since it was read or moved to the front.
     referenced: bool,
     reading: bool,
-    /// A page that is being written can become dirty again.
+    /// `true` if the page is dirty. A page can become dirty again while it is being written.
     dirty: bool,
     writing: bool,
 }
@@ -96,8 +96,8 @@ impl Cache {
         }
     }
 
-    /// Puts a page into a frame, and evicts another page if none is free. Returns false if no page can be evicted.
-    /// A page that is `reading` stays until [`Cache::arrived`].
+    /// Puts a page into a frame. Evicts another page if no frame is free, and returns false if no page can be
+    /// evicted. If `reading`, the page cannot be evicted until [`Cache::arrived`].
     pub(super) fn take(&mut self, page: u32, reading: bool) -> bool {
         if self.free.is_empty() && !self.evict() {
             return false;
@@ -113,7 +113,7 @@ impl Cache {
     pub(super) fn arrived(&mut self, page: u32) {
         self.frame(page).reading = false;
     }
-    /// Marks a frame dirty. Returns false if it was dirty already.
+    /// Marks a frame dirty. Returns false if the frame was already dirty.
     pub(super) fn mark_dirty(&mut self, frame: u32) -> bool {
         !std::mem::replace(&mut self.frames[frame as usize].dirty, true)
     }
@@ -130,7 +130,8 @@ impl Cache {
         self.frame(page).writing = false;
     }
 
-    /// Evicts the oldest inactive page that can be evicted; others move to the front (`shrink_page_list`).
+    /// Evicts the oldest inactive page that can be evicted. Pages that cannot be evicted move to the front
+    /// (`shrink_page_list`).
     fn evict(&mut self) -> bool {
         while self.active.len() > self.inactive.len() {
             let tail = self.active.last().expect("the list is not empty");
@@ -207,7 +208,7 @@ mod tests {
         }
         (10_000..20_000).for_each(|page| read(&mut cache, page));
         assert!((0..400).all(|page| cache.find(page) != Lookup::Absent), "the active half stays");
-        // More than half of memory: the active list moves its tail to the inactive list.
+        // The pages in use exceed half of memory, so the active list moves its tail to the inactive list.
         for _ in 0..2 {
             (0..900).for_each(|page| read(&mut cache, page));
         }

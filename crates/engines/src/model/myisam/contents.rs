@@ -1,11 +1,11 @@
-//! Index blocks and data pages that each transaction accesses ([`Contents`]).
+//! The index blocks and data pages that each transaction accesses ([`Contents`]).
 //!
-//! Inputs are those of the benchmark (`tpcc`), and the contents of the database are in [`Facts`]. Each row
-//! has its own statement, as in the procedures of DBT-2, and each statement takes its own locks.
+//! Inputs come from the benchmark (`tpcc`), and [`Facts`] holds the contents of the database. As in the procedures of
+//! DBT-2, each row has its own statement, and each statement takes its own locks.
 //!
 //! # Not modelled
 //!
-//! Results; interleaving of the lines of concurrent orders.
+//! Query results, and interleaving of the lines of concurrent orders.
 
 use super::layout::{Block, Growing, Growth, Index, Layout, NEW_ORDERS, Page, index_of};
 use super::statement::{Mode, Work};
@@ -49,7 +49,7 @@ pub(super) struct Contents {
     new_orders: Growing,
     lines: Growing,
     history: Growing,
-    /// Positions of deleted rows in `new_order`. The last deleted position is reused first.
+    /// Positions of deleted rows in `new_order`. The most recently deleted position is reused first.
     deleted: Vec<u32>,
 }
 
@@ -86,7 +86,7 @@ impl Contents {
         self.growth.write(page);
     }
 
-    /// Sets `work` to the statements of a transaction.
+    /// Replaces `work` by the statements of a transaction.
     pub(super) fn work(&mut self, transaction: &Transaction, work: &mut Work) {
         work.clear();
         match transaction {
@@ -105,13 +105,13 @@ impl Contents {
         work.end(table, self.layout.header(table));
     }
 
-    /// Statement that reads a row by its key.
+    /// Adds a statement that reads a row by its key.
     fn select(&self, work: &mut Work, table: Table, mode: Mode, w: u32, row: u32) {
         work.begin(table, mode);
         self.find(work, table, w, row);
         self.end(work, table);
     }
-    /// Statement that reads a row by its key and writes it.
+    /// Adds a statement that reads a row by its key and writes the row.
     fn update(&self, work: &mut Work, table: Table, w: u32, row: u32) {
         work.begin(table, Mode::Write);
         let pages = self.find(work, table, w, row);
@@ -131,7 +131,7 @@ impl Contents {
         let customer = d * CUSTOMERS_PER_DISTRICT + order.customer - 1;
         work.rolled_back = order.lines.last().is_some_and(|line| line.item > ITEMS);
         self.select(work, Table::Warehouse, Mode::Read, w, 0);
-        // FOR UPDATE takes a write lock.
+        // `FOR UPDATE` takes a write lock.
         self.select(work, Table::District, Mode::Write, w, d);
         self.update(work, Table::District, w, d);
         self.select(work, Table::Customer, Mode::Read, w, customer);
@@ -151,7 +151,7 @@ impl Contents {
         }
         let lines = self.lines.count() - first_line;
         self.district_mut(w, d).added.push(AddedOrder { row, first_line, lines });
-        // MyISAM does not undo a rollback.
+        // MyISAM cannot roll back, so the order remains.
         let items = order.lines.iter().map(|line| line.item - 1).filter(|item| *item < ITEMS);
         self.facts.order(district(w, d), order.customer - 1, items);
     }
@@ -166,7 +166,8 @@ impl Contents {
         row
     }
 
-    /// A deleted position is reused before the file grows. Reuse needs an exclusive lock.
+    /// Inserts a row into `new_order`. A deleted position is reused before the file grows; reuse needs an exclusive
+    /// lock.
     fn insert_new_order(&mut self, work: &mut Work, w: u32, d: u32, number: u32) {
         let mode = if self.deleted.is_empty() { Mode::Insert } else { Mode::Write };
         work.begin(Table::NewOrder, mode);
@@ -217,20 +218,20 @@ impl Contents {
         self.end(work, Table::History);
     }
 
-    /// Finds a customer and adds the statements for it.
+    /// Finds a customer. Adds the statements of the search.
     fn customer(&mut self, work: &mut Work, w: u32, d: u32, who: &Who) -> u32 {
         let first = d * CUSTOMERS_PER_DISTRICT;
         let customer = match who {
             Who::Number(number) => first + number - 1,
             Who::LastName(name) => {
-                // The first match by first name is used. All columns of the query are in the index.
+                // The query returns the first match by first name. The index contains all columns of the query.
                 let (bearers, at) = self.facts.bearers(district(w, d), name);
                 let entry = (at * f64::from(CUSTOMERS_PER_DISTRICT)) as u32;
                 work.begin(Table::Customer, Mode::Read);
                 work.key(self.layout.customers_by_name.block(w, first + entry));
                 self.end(work, Table::Customer);
-                // First names are random, so any of the customers can be the first one; the choice is
-                // constant.
+                // First names are random, so any of the customers can be the first match. The choice is constant for
+                // each district.
                 first + bearers[district(w, d) as usize % bearers.len()]
             }
         };
@@ -289,7 +290,7 @@ impl Contents {
         }
     }
 
-    /// One statement over three tables, locked in the order of tables.
+    /// Adds one statement over three tables, which are locked in table order.
     fn stock_level(&mut self, level: &StockLevel, work: &mut Work) {
         let (w, d) = (level.warehouse - 1, level.district - 1);
         self.select(work, Table::District, Mode::Read, w, d);
@@ -344,7 +345,7 @@ impl Contents {
         &mut self.districts[district(w, d) as usize]
     }
 
-    /// Block with the key of an order. `true` if the order creates the block.
+    /// Returns the block with the key of an order, and `true` if the order creates the block.
     fn order_block(&mut self, w: u32, d: u32, number: u32) -> (Block, bool) {
         let index = self.primary(Table::Orders);
         let Some(added) = number.checked_sub(CUSTOMERS_PER_DISTRICT) else {
@@ -354,7 +355,7 @@ impl Contents {
         let file = index_of(Table::Orders);
         page_at(blocks, added / index.added_per_block, || self.growth.block(file))
     }
-    /// Block with the key of an order line. `true` if the line creates the block.
+    /// Returns the block with the key of an order line, and `true` if the line creates the block.
     fn line_block(&mut self, w: u32, d: u32, number: u32, line: u32) -> (Block, bool) {
         let index = self.primary(Table::OrderLine);
         let Some(added) = number.checked_sub(CUSTOMERS_PER_DISTRICT) else {
@@ -364,7 +365,8 @@ impl Contents {
         let file = index_of(Table::OrderLine);
         page_at(blocks, (added * LINES + line) / index.added_per_block, || self.growth.block(file))
     }
-    /// A district's undelivered orders are a queue, so their blocks form a ring.
+    /// Block with the key of an undelivered order. A district's undelivered orders are a queue, so their blocks form
+    /// a ring.
     fn new_order_block(&self, w: u32, d: u32, number: u32) -> Block {
         self.primary(Table::NewOrder).block(w, d * NEW_ORDERS + number % NEW_ORDERS)
     }

@@ -1,8 +1,8 @@
-//! The engine: terminals run statements under table locks, over key cache and page cache, event by event.
+//! The MyISAM engine: terminals run statements under table locks, over key cache and page cache, event by event.
 //!
-//! A statement runs until it needs a page that is not in memory, or may not make another page dirty. Its
-//! steps up to that point take effect at once, and then occupy a processor for their duration. A statement
-//! holds its locks until its end, including all waits.
+//! A statement runs until it needs a page that is not in memory, or until the dirty limit stops a write. The steps up
+//! to that point take effect at once and then occupy a processor for their duration. A statement holds its locks
+//! until it ends, also while it waits.
 
 use super::PAGE;
 use super::cache::{Cache, Order};
@@ -34,7 +34,7 @@ const WRITE: Tag = 1 << 32;
 pub(super) enum Event {
     /// A terminal has used its processor time.
     Worked(u32),
-    /// The kernel looks for files that have been dirty for long.
+    /// The kernel looks for files that have been dirty for 30 s.
     Look,
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Event {
 pub(super) struct Session {
     terminal: Terminal,
     pub(super) work: Work,
-    /// Indices of the current statement, of the next step, and of the next lock.
+    /// Index of the current statement. `at` and `locked` are the indices of the next step and the next lock.
     statement: usize,
     at: usize,
     locked: usize,
@@ -86,11 +86,11 @@ pub(in crate::model) struct Engine<'s> {
     locks: [Lock; Table::ALL.len()],
     processors: Processors,
     writeback: Writeback,
-    /// By first page of a read in flight: its number of pages.
+    /// Reads in flight: number of pages by first page.
     reads: BTreeMap<Page, u32>,
-    /// By page: terminals that wait for its read.
+    /// For each page being read, the terminals that wait for it.
     page_waiters: BTreeMap<Page, Vec<u32>>,
-    /// Terminals that wait for fewer dirty pages, or for a free page of memory.
+    /// Terminals that wait for fewer dirty pages or for free memory.
     write_waiters: VecDeque<u32>,
     /// Processor time of a step.
     step_ns: u64,
@@ -126,7 +126,7 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Runs until `each`, which receives every interval, stops the run. Returns the time of the end.
+    /// Runs until `each` stops the run. `each` receives every interval. Returns the end time.
     pub(in crate::model) fn run(
         mut self,
         interval: Nanos,
@@ -161,7 +161,7 @@ impl<'s> Engine<'s> {
         self.lock(terminal)
     }
 
-    /// Takes the remaining locks of the statement, and continues.
+    /// Takes the remaining locks of the statement and continues with its steps.
     fn lock(&mut self, terminal: u32) -> Result<(), DeviceError> {
         while let Some((table, mode)) = self.session(terminal).next_lock() {
             if !self.locks[table as usize].take(terminal, mode) {
@@ -172,7 +172,7 @@ impl<'s> Engine<'s> {
         self.go(terminal)
     }
 
-    /// Runs steps until a page is missing or the statement ends, and requests a processor for their duration.
+    /// Runs steps until a page is missing or the statement ends. Requests a processor for their duration.
     fn go(&mut self, terminal: u32) -> Result<(), DeviceError> {
         let (mut ns, began) = (0, self.session(terminal).at);
         while let Some(step) = self.session(terminal).step() {
@@ -192,7 +192,7 @@ impl<'s> Engine<'s> {
         Ok(())
     }
 
-    /// Runs a step if its pages are in memory.
+    /// Runs a step if its pages are in memory. Returns false otherwise.
     fn act(&mut self, step: Step) -> bool {
         match step.act {
             Act::Key => match self.keys.find(step.place) {
@@ -226,12 +226,13 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Returns true if a page must be read: it is not in memory, and has contents.
+    /// Returns true if a page must be read: it has contents but is not in memory.
     fn is_missing(&self, page: Page) -> bool {
         !matches!(self.pages.find(page), Lookup::Resident(_)) && !self.contents.is_empty(page)
     }
 
-    /// Makes a page dirty if it is in memory or new, and the limit allows another dirty page.
+    /// Makes a page dirty if the page is in memory or new and the limit allows another dirty page. Returns false
+    /// otherwise.
     fn mark_dirty(&mut self, step: Step) -> bool {
         let full = self.writeback.is_full();
         let frame = match self.pages.find(step.place) {
@@ -258,7 +259,7 @@ impl<'s> Engine<'s> {
         true
     }
 
-    /// Ends a processor burst of a terminal, and gives the processor to another.
+    /// Ends a processor burst of a terminal and gives the processor to the next terminal.
     fn worked(&mut self, terminal: u32) -> Result<(), DeviceError> {
         if let Some((next, ns)) = self.processors.leave() {
             self.time.at(self.time.now_ns + ns, Event::Worked(next));
@@ -272,14 +273,14 @@ impl<'s> Engine<'s> {
         }
     }
 
-    /// Reads the page that a step needs, or waits until the step is possible.
+    /// Reads the page that a step needs, or makes the terminal wait until the step is possible.
     fn wait(&mut self, terminal: u32, step: Step) -> Result<(), DeviceError> {
         let (first, count) = match step.act {
             Act::Key | Act::NewKey => (step.place / BLOCKS_PER_PAGE, 1),
             Act::Read | Act::Write => (step.place, u32::from(step.count)),
         };
         let Some(page) = (first..first + count).find(|page| self.is_missing(*page)) else {
-            // The page may not become dirty, or no memory is free.
+            // The dirty limit is reached, or no memory is free.
             return self.stop(terminal);
         };
         if self.pages.find(page) == Lookup::Absent {
@@ -303,7 +304,7 @@ impl<'s> Engine<'s> {
         Ok(())
     }
 
-    /// Makes a terminal wait for a write.
+    /// Makes a terminal wait for the completion of a write.
     fn stop(&mut self, terminal: u32) -> Result<(), DeviceError> {
         self.write_waiters.push_back(terminal);
         self.write()
@@ -321,7 +322,7 @@ impl<'s> Engine<'s> {
         self.resume_write_waiters()
     }
 
-    /// Submits all writes that can begin.
+    /// Submits all writes that are due.
     fn write(&mut self) -> Result<(), DeviceError> {
         while let Some((number, Run { first, count })) = self.writeback.next(self.time.now_ns) {
             (first..first + count).for_each(|page| self.pages.begin_write(page));
@@ -349,7 +350,7 @@ impl<'s> Engine<'s> {
         Ok(())
     }
 
-    /// Ends a statement and releases its locks. The terminal's next statement or transaction begins.
+    /// Ends a statement and releases its locks. Begins the terminal's next statement or transaction.
     fn end(&mut self, terminal: u32) -> Result<(), DeviceError> {
         let session = &mut self.sessions[terminal as usize];
         let mut granted = Vec::new();

@@ -1,8 +1,8 @@
-//! Layout of the files: rows (.MYD) in the order of the load, indexes (.MYI) with leaf blocks only.
+//! Layout of the files: rows (`.MYD`) in load order, and indexes (`.MYI`) with leaf blocks only.
 //!
 //! ```text
-//! item.MYD ─ item.MYI ─ warehouse.MYD ─ … ─ order_line.MYI ─┃─ extents added to growing files
-//! └ page of the header ─ primary key ─ secondary index
+//!   item.MYD ─ item.MYI ─ warehouse.MYD ─ … ─ order_line.MYI ─┃─ extents added to growing files
+//!              └ header page ─ primary key ─ secondary index
 //! ```
 //!
 //! Sources: "MyISAM Storage Engine" and "MyISAM Table Storage Formats", MySQL 5.1 Reference Manual;
@@ -11,15 +11,15 @@
 //!
 //! # Not modelled
 //!
-//! Dynamic rows in two pieces after they have grown; prefix compression of text keys; inner blocks, which are
-//! a thirtieth of all blocks and always in memory.
+//! Fragmentation of dynamic rows that have grown. Prefix compression of text keys. Inner index blocks, which are a
+//! thirtieth of all blocks and always in memory.
 
 use super::{BLOCK, PAGE};
 use crate::model::facts::UNDELIVERED;
 use crate::tpcc::{CUSTOMERS_PER_DISTRICT, Column, DISTRICTS, ITEMS, Table, Type};
 use std::collections::BTreeSet;
 
-/// Number of a page in the files; number of an index block, four to a page.
+/// Number of a page in the files. `Block` is the number of an index block; a page has four blocks.
 pub(super) type Page = u32;
 pub(super) type Block = u32;
 /// Number of a file. Each table has two files: rows and index.
@@ -31,9 +31,9 @@ pub(super) const BLOCKS_PER_PAGE: u32 = (PAGE / BLOCK) as u32;
 /// Pages by which a growing file is extended.
 const EXTENT: u32 = 256;
 
-/// Overhead of a key in bytes: the position of the row (`myisam_data_pointer_size`).
+/// Bytes of the row pointer in a key (`myisam_data_pointer_size`).
 const POINTER: f64 = 6.0;
-/// Bytes of a block without keys.
+/// Bytes of the header of an index block.
 const HEADER: f64 = 2.0;
 
 /// Fill of blocks with ordered and with random insertion. If a block and its neighbour are full, the keys of
@@ -44,10 +44,10 @@ const IN_ORDER: f64 = 1.0;
 pub(super) const ADDED: f64 = 2.0 / 3.0;
 const ANYWHERE: f64 = 0.81;
 
-/// Capacity of a district's part of the index for undelivered orders.
+/// Capacity of a district's part of the index of undelivered orders, in keys.
 pub(super) const NEW_ORDERS: u32 = 1_200;
 
-/// Numbers of the files of a table's rows and of its indexes.
+/// Number of the file with a table's rows. `index_of` returns the number of the file with its indexes.
 pub(super) fn rows_of(table: Table) -> File {
     2 * table as File
 }
@@ -104,7 +104,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// First page and number of pages of `rows` rows from `row` on.
+    /// First page and number of pages of `rows` rows, starting at `row`.
     #[inline]
     pub(super) fn pages(&self, row: u32, rows: u32) -> (Page, u32) {
         let at = u64::from(row) * self.bytes;
@@ -126,7 +126,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Block of a key, by warehouse from 0 and key number in the warehouse.
+    /// Block of a key, given the warehouse from 0 and the key number within the warehouse.
     #[inline]
     pub(super) fn block(&self, warehouse: u32, key: u32) -> Block {
         let key = f64::from(warehouse) * f64::from(self.keys) + f64::from(key);
@@ -150,7 +150,7 @@ impl Layout {
     pub(super) fn new(warehouses: u32) -> Layout {
         let mut next = 0;
         let customers = DISTRICTS * CUSTOMERS_PER_DISTRICT;
-        // Rows and keys of a warehouse. The index of undelivered orders has spare room.
+        // Rows and keys per warehouse. The index of undelivered orders has spare space.
         let count = |table| match table {
             Table::Item | Table::Stock => (ITEMS, ITEMS),
             Table::Warehouse => (1, 1),
@@ -209,13 +209,13 @@ impl Layout {
     }
 }
 
-/// Allocation of added pages: each file takes an extent at a time.
+/// Allocation of added pages: each file takes one extent at a time.
 #[derive(Debug, Clone)]
 pub(super) struct Growth {
     extents: [(Page, Page); FILES],
     /// Pages that have never been written.
     empty: BTreeSet<Page>,
-    /// By index file: unused blocks of the last page.
+    /// For each index file, the range of unused blocks in its last page.
     blocks: [(Block, Block); FILES],
     end: Page,
 }
@@ -236,7 +236,7 @@ impl Growth {
         self.empty.insert(*next - 1);
         *next - 1
     }
-    /// Returns true if a page has never been written, and so is not on the device.
+    /// Returns true if a page has never been written and is therefore not on the device.
     pub(super) fn is_empty(&self, page: Page) -> bool {
         self.empty.contains(&page)
     }
@@ -277,8 +277,8 @@ impl Growing {
         self.loaded.count + self.added
     }
 
-    /// Calls `each` with the page runs of `rows` rows from `row` on: first page and number of contiguous
-    /// pages.
+    /// Calls `each` with the page runs of `rows` rows, starting at `row`. A run is a first page and a number of
+    /// contiguous pages.
     pub(super) fn pages(&self, row: u32, rows: u32, each: &mut dyn FnMut(Page, u32)) {
         if row < self.loaded.count {
             let (page, count) = self.loaded.pages(row, rows);
@@ -290,7 +290,7 @@ impl Growing {
         pages.chunk_by(|one, next| *one + 1 == *next).for_each(|run| each(run[0], run.len() as u32));
     }
 
-    /// Appends a row, and calls `each` with its pages. Returns the row's number.
+    /// Appends a row. Calls `each` with the pages of the row. Returns the row's number.
     pub(super) fn add(&mut self, growth: &mut Growth, each: &mut dyn FnMut(Page)) -> u32 {
         let at = u64::from(self.added) * self.loaded.bytes;
         for page in at / PAGE..=(at + self.loaded.bytes - 1) / PAGE {

@@ -36,7 +36,7 @@ impl Lock {
         granted
     }
 
-    /// Releases the lock, and adds the waiters that are granted it to `granted`.
+    /// Releases the lock. Adds the waiters that now hold the lock to `granted`.
     pub(super) fn leave(&mut self, mode: Mode, granted: &mut Vec<u32>) {
         match mode {
             Mode::Read => self.readers -= 1,
@@ -51,7 +51,7 @@ impl Lock {
             granted.push(who);
             inserts = mode == Mode::Insert;
         }
-        // All waiting readers are granted the lock with a new insert; otherwise not before a waiting update.
+        // Waiting readers get the lock together with a newly granted insert. Otherwise a waiting update goes first.
         if self.readable() && (inserts || !self.update_waits()) {
             self.readers += self.reads.len() as u32;
             granted.extend(self.reads.drain(..));

@@ -1,4 +1,4 @@
-//! MyISAM over the page cache of the kernel, in virtual time.
+//! MyISAM on the kernel's page cache, in virtual time.
 //!
 //! ```text
 //!   terminals ─► statements ─► table locks ─► key cache ─┐   ┌─► reads ─────────────────────────────┐
@@ -6,13 +6,12 @@
 //!       └─► processors                                       └─► dirty pages ─► write-back by file ─┘
 //! ```
 //!
-//! There is no log and no flush: no statement waits for durability. A statement is a list of index blocks and
-//! data pages that it reads and changes.
+//! MyISAM has no log and issues no flush, so no statement waits for durability. A statement is a list of the index
+//! blocks and data pages that it reads and changes.
 //!
 //! # Not modelled
 //!
-//! Contents of pages, results of queries, plans, inner index blocks, recovery, writes of the filesystem
-//! itself.
+//! Page contents, query results, query plans, inner index blocks, recovery, metadata writes of the filesystem.
 
 mod cache;
 mod contents;

@@ -14,9 +14,9 @@ pub struct MyisamSettings {
     pub key_cache: Bytes,
     /// Memory of the kernel's page cache.
     pub page_cache: Bytes,
-    /// Dirty share of the page cache at which background write-back begins (`dirty_background_ratio`).
+    /// Dirty share of the page cache, 0 to 1, at which background write-back begins (`dirty_background_ratio`).
     pub background: f64,
-    /// Dirty share at which writers wait (`dirty_ratio`).
+    /// Dirty share of the page cache, 0 to 1, at which writers wait (`dirty_ratio`).
     pub limit: f64,
     /// Maximum write requests in flight.
     pub writes: u32,
@@ -50,8 +50,8 @@ impl MyisamSettings {
         let key_cache = settings.buffer_pool.unwrap_or(Bytes::mib(8));
         let mut model = MyisamSettings {
             key_cache,
-            // The manual recommends a quarter of memory for the key cache. An eighth is left for the kernel
-            // and the server.
+            // The manual recommends a quarter of memory for the key cache. The kernel and the server take an eighth,
+            // so five eighths remain for the page cache.
             page_cache: Bytes::new(key_cache.get() / 2 * 5),
             background: 0.1,
             limit: 0.2,
@@ -91,14 +91,14 @@ impl MyisamSettings {
         Ok(())
     }
 
-    /// Number of blocks of the key cache, and of pages of the page cache.
+    /// Number of blocks in the key cache. `pages` is the number of pages in the page cache.
     pub(super) fn blocks(&self) -> u32 {
         (self.key_cache.get() / BLOCK).min(u64::from(u32::MAX / 2)) as u32
     }
     pub(super) fn pages(&self) -> u32 {
         (self.page_cache.get() / PAGE).min(u64::from(u32::MAX / 2)) as u32
     }
-    /// Limits of dirty pages for background write-back and for waiting writers.
+    /// The numbers of dirty pages at which background write-back begins and at which writers wait.
     pub(super) fn most_dirty(&self) -> (u32, u32) {
         let of = |share: f64| (f64::from(self.pages()) * share) as u32;
         (of(self.background), of(self.limit))

@@ -18,13 +18,13 @@ pub(super) enum Mode {
 /// Access to a block or a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// Use an index block in the key cache.
+    /// Use an index block through the key cache.
     Key,
     /// Create a block in the key cache.
     NewKey,
     /// Read contiguous pages.
     Read,
-    /// Write a part of a page, whose other contents must be in memory.
+    /// Write part of a page. The other contents of the page must be in memory.
     Write,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Step {
     pub(super) place: u32,
 }
 
-/// A statement, which ends at these indices of locks and steps.
+/// A statement: its end indices in the lists of locks and steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Statement {
     pub(super) locks_end: usize,
@@ -54,7 +54,7 @@ pub(super) struct Work {
     pub(super) locks: Vec<(Table, Mode)>,
     pub(super) steps: Vec<Step>,
     pub(super) rolled_back: bool,
-    /// Index blocks changed by the statement, which are written at its end.
+    /// Index blocks changed by the current statement. They are written at its end.
     changed: Vec<Block>,
     wrote: bool,
 }
@@ -67,13 +67,13 @@ impl Work {
         self.rolled_back = false;
     }
 
-    /// Adds a table to the current statement. Statements on several tables lock them in the order of tables.
+    /// Adds a table to the current statement. Tables must be added in table order, which is the lock order.
     pub(super) fn begin(&mut self, table: Table, mode: Mode) {
         self.locks.push((table, mode));
     }
 
-    /// Ends the statement. Changed blocks of the index of `table` are written to the file, and the header,
-    /// which counts rows (`flush_key_blocks` and `mi_state_info_write` in `mi_lock_database`).
+    /// Ends the statement. Writes the changed index blocks of `table` and the header with the row count
+    /// (`flush_key_blocks` and `mi_state_info_write` in `mi_lock_database`).
     pub(super) fn end(&mut self, table: Table, header: Page) {
         let file = index_of(table);
         let mut pages: Vec<Page> = self.changed.drain(..).map(|block| block / BLOCKS_PER_PAGE).collect();

@@ -1,4 +1,4 @@
-//! The model against analytical laws, on a device with a constant service time.
+//! Compares the MyISAM model with analytical laws, on a device with a constant service time.
 
 use crate::model::testing::{
     Came, SEED, assert_near, assert_repeats_with_the_mix_of_the_decks, options, run_on,
@@ -38,7 +38,7 @@ fn no_statement_waits_for_a_slow_device_below_the_dirty_limit() {
     let slow = Nanos::from_millis(200);
     let few = in_memory(slow, 1, 60, &[("cpu", "10ms")]);
     assert_near("without a device", few.rate(), 100.0, 0.05);
-    // A file is written once it has been dirty for 30 s, which is checked every 5 s.
+    // A file is written once it has been dirty for 30 s. The kernel checks every 5 s.
     let first = few.first_write.expect("the run lasts a minute");
     assert!((30.0..=35.1).contains(&first), "seed {SEED}: {first} s");
     let alone = in_memory(slow, 1, 29, &[("cpu", "10ms")]);
@@ -68,10 +68,10 @@ fn less_memory_reads_more_and_contiguous_dirty_pages_share_requests() {
         reads(&some),
         reads(&little)
     );
-    // Index blocks that do not fit in the key cache are also read.
+    // Index blocks that do not fit in the key cache must be read too.
     let keys = with(Bytes::mib(4), "300MiB");
     assert!(reads(&keys) > 1.2 * reads(&some), "seed {SEED}: {} and {}", reads(&keys), reads(&some));
-    // Added rows are contiguous, and need few requests.
+    // Added rows are contiguous and share requests.
     let pages = much.done.write_bytes as f64 / much.done.writes as f64 / 4096.0;
     assert!(pages > 1.2, "seed {SEED}: {pages} pages of a request");
 }
@@ -83,7 +83,7 @@ fn a_statement_that_waits_for_a_slow_device_blocks_others_from_the_table() {
         run_on(Nanos::from_millis(5), &settings(Bytes::mib(64), &given), 10, terminals, 60).rate()
     };
     let (one, some, many) = (at(1), at(16), at(64));
-    // The device itself has no limit of concurrency.
+    // The device has no limit of concurrency, so table locks are the only limit.
     assert!(some < 8.0 * one && many < 1.5 * some, "seed {SEED}: {one}, {some}, {many}");
 }
 

@@ -1,6 +1,6 @@
-//! Warm-up of the key cache and the page cache: their contents after the engine has run for a while.
+//! Warm-up of the key cache and the page cache, to the state after the engine has run for a while.
 //!
-//! Transactions run until each cache has evicted as many pages as it has frames. No page is dirty afterwards, as
+//! Transactions run until each cache has evicted as many pages as it has frames. Afterwards no page is dirty, as
 //! after `sync`.
 
 use super::cache::Cache;
@@ -46,7 +46,7 @@ fn fill(cache: &mut Cache, count: u64, all: impl Iterator<Item = u32>) -> bool {
     count < room
 }
 
-/// Runs a step, and reads absent pages at once.
+/// Runs a step. Absent pages are read immediately.
 fn take(keys: &mut Cache, pages: &mut Cache, step: Step) {
     match step.act {
         Act::Key | Act::NewKey => {
@@ -60,7 +60,7 @@ fn take(keys: &mut Cache, pages: &mut Cache, step: Step) {
     }
 }
 
-/// Uses a page. Returns true if it was in memory.
+/// Uses a page. Returns true if the page was in memory.
 fn touch(cache: &mut Cache, page: u32) -> bool {
     let absent = cache.find(page) == Lookup::Absent;
     if absent {

@@ -1,30 +1,29 @@
 //! Write-back of dirty pages by the kernel.
 //!
 //! ```text
-//! every 5 s: files that have been dirty for 30 s ─┐
-//! ├─► passes: 1024 pages of each file in turn ─► requests
-//! more than 10 % dirty: the oldest dirty file ────┘
+//!   every 5 s: files that have been dirty for 30 s ─┐
+//!                                                   ├─► passes: 1024 pages of each file in turn ─► requests
+//!   more than 10 % dirty: the oldest dirty file ────┘
 //! ```
 //!
-//! Linux writes by file. Once a file has been dirty for long enough, all its dirty pages are written,
-//! including recent ones; its age then starts again. A pass continues where the last pass ended, and wraps
-//! around (`wb_kupdate`, `background_writeout`, `sync_sb_inodes` and `write_cache_pages` of Linux 2.6;
-//! Documentation/sysctl/vm.txt). Neighbours share a request of at most 512 KiB (`max_sectors_kb`).
+//! Linux writes back by file. Once a file has been dirty for long enough, all its dirty pages are written, including
+//! recently changed pages, and its age is reset. A pass continues at the end of the last pass and wraps around
+//! (`wb_kupdate`, `background_writeout`, `sync_sb_inodes` and `write_cache_pages` of Linux 2.6;
+//! Documentation/sysctl/vm.txt). Neighbouring pages share a request of at most 512 KiB (`max_sectors_kb`).
 //!
 //! # Not modelled
 //!
-//! Writes of the filesystem itself; congestion control by request queue.
+//! Metadata writes of the filesystem. Congestion control by request queue.
 
 use super::layout::{FILES, File, Page};
 use std::collections::{BTreeSet, VecDeque};
 
-/// Age at which a dirty file is written, and period of the check (`dirty_expire_centisecs`,
-/// `dirty_writeback_centisecs`).
+/// Age at which a dirty file is written (`dirty_expire_centisecs`), and period of the check
+/// (`dirty_writeback_centisecs`), in nanoseconds.
 const EXPIRE_NS: u64 = 30_000_000_000;
 pub(super) const LOOK_NS: u64 = 5_000_000_000;
 
-/// Pages of a file written before the next file's turn (`MAX_WRITEBACK_PAGES`), and maximum pages of a
-/// request.
+/// Maximum pages of a file written in one turn (`MAX_WRITEBACK_PAGES`), and maximum pages of a request.
 const TURN: u32 = 1024;
 const REQUEST: u32 = 128;
 
@@ -49,12 +48,12 @@ struct Dirty {
 #[derive(Debug, Clone, Copy)]
 struct Pass {
     file: usize,
-    /// Start of the pass, and `true` once the pass has wrapped around.
+    /// Start of the pass. `round` is true once the pass has wrapped around.
     began: Page,
     round: bool,
-    /// Pages left before the next file's turn.
+    /// Pages that the pass may still write in this turn.
     left: u32,
-    /// The pass is due to the dirty limit, not to the file's age.
+    /// `true` if the dirty limit started the pass, `false` if the file's age did.
     background: bool,
 }
 
@@ -71,8 +70,8 @@ pub(super) struct Writeback {
 }
 
 impl Writeback {
-    /// Creates a write-back with a maximum number of requests in flight, and dirty limits for background
-    /// write-back and for waiting writers.
+    /// Creates a write-back with at most `requests` requests in flight. `background` and `limit` are the numbers of
+    /// dirty pages at which background write-back begins and writers wait.
     pub(super) fn new(requests: u32, (background, limit): (u32, u32)) -> Writeback {
         Writeback {
             files: Default::default(),
@@ -102,7 +101,7 @@ impl Writeback {
         self.dirty += 1;
     }
 
-    /// Starts passes over the files that have been dirty for long.
+    /// Starts passes over the files that have been dirty for 30 s.
     pub(super) fn look(&mut self, now_ns: u64) {
         for file in 0..FILES {
             if self.files[file].since_ns.is_some_and(|since_ns| since_ns + EXPIRE_NS <= now_ns) {
@@ -118,7 +117,8 @@ impl Writeback {
         }
     }
 
-    /// Returns the next request, if one is due and allowed: its number and its pages, which are now clean.
+    /// Returns the number and pages of the next request, and marks the pages clean. `None` if no request is due or
+    /// allowed.
     pub(super) fn next(&mut self, now_ns: u64) -> Option<(usize, Run)> {
         let free = self.in_flight.iter().position(Option::is_none)?;
         // All dirty pages of a file may be in flight, so each file is visited at most twice.
@@ -213,7 +213,7 @@ mod tests {
         writeback.mark_dirty(2, 51, 30 * SECOND);
         writeback.look(35 * SECOND);
         assert_eq!(all(&mut writeback, 35 * SECOND), [(7, 1), (50, 2)]);
-        // The file's age starts again.
+        // The file's age was reset.
         writeback.mark_dirty(2, 8, 36 * SECOND);
         writeback.look(60 * SECOND);
         assert_eq!(all(&mut writeback, 60 * SECOND), [(90, 1)]);
@@ -232,7 +232,7 @@ mod tests {
         assert!(writeback.is_full());
         let (number, run) = writeback.next(SECOND).expect("background write-back is due");
         assert_eq!((run, writeback.is_full()), (Run { first: 0, count: 128 }, true));
-        // A page that becomes dirty during its write waits for the end of the write.
+        // A page that becomes dirty again while it is being written is not written again until that write ends.
         writeback.mark_dirty(1, 5, SECOND);
         assert_eq!(writeback.next(SECOND).map(|(_, run)| run), Some(Run { first: 128, count: 72 }));
         assert_eq!(writeback.next(SECOND), None);

@@ -62,7 +62,7 @@ proptest! {
         };
         let mut host = host(cache, true, seed);
         let mut file = host.open("one", true).expect("made");
-        // The contents, and the contents at the last sync if there was no change since.
+        // The current contents. `synced` holds the contents at the last sync, unless the file has changed since.
         let (mut plain, mut synced): (Vec<u8>, Option<Vec<u8>>) = (Vec::new(), None);
         for step in steps {
             match step {
@@ -116,7 +116,7 @@ fn bytes_between_the_end_of_a_file_and_a_later_write_are_zero() {
     host.write(file, 0, &[7; 4_097]).expect("there is room");
     host.sync(file).expect("the power is on");
     host.write(file, 4_097, &[8; 2]).expect("there is room");
-    // The page is written back, but no metadata after it.
+    // The page is written back, but the metadata is not committed.
     host.lock().write_all_back(file).expect("the power is on");
     cut(&host);
     let file = host.open("one", true).expect("the file exists");
@@ -157,7 +157,7 @@ fn a_synced_removal_is_durable_and_frees_blocks() {
 
 #[test]
 fn unsynced_changes_may_be_durable() {
-    // A removal, and then writes to another file, which is never synced.
+    // A removal, followed by writes to another file, without any sync.
     let gone = |seed| {
         let mut host = host(Cache::Protected, true, seed);
         let file = host.open("gone", true).expect("made");

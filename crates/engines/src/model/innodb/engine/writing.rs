@@ -1,9 +1,9 @@
-//! Writes of the engine: page batches, doublewrite buffer, syncs of data files, redo log.
+//! Writes of the InnoDB engine: page batches, doublewrite buffer, syncs of data files, redo log.
 
 use super::*;
 
 impl Engine<'_, '_> {
-    /// The checkpoint age: bytes of redo log that recovery would need.
+    /// The checkpoint age: bytes of redo that recovery would need.
     pub(super) fn age(&self) -> u64 {
         let oldest = self.pool.oldest_dirty().map_or(u64::MAX, |(_, at)| at);
         let oldest = self.batch.as_ref().map_or(oldest, |batch| oldest.min(batch.oldest));
@@ -41,8 +41,8 @@ impl Engine<'_, '_> {
         self.resume_age_waiters()
     }
 
-    /// Reads pages that entries of the change buffer wait for: a twentieth of `io_capacity`, as InnoDB's
-    /// master thread does every second.
+    /// Reads pages to merge their change-buffer entries: a twentieth of `io_capacity`, as InnoDB's master thread does
+    /// every second.
     pub(super) fn merge(&mut self) -> Result<(), DeviceError> {
         let count = (self.model.io_capacity / 20).max(1) as usize;
         let pages: Vec<Page> = self.buffered.entries.keys().copied().take(count).collect();
@@ -73,7 +73,7 @@ impl Engine<'_, '_> {
         self.ask(Request::write(self.system.offset, pages * PAGE), self.system.device, DOUBLEWRITE)
     }
 
-    /// Starts as many writes of the batch as may be in flight.
+    /// Submits writes of the batch until the maximum number is in flight.
     pub(super) fn write_runs(&mut self) -> Result<(), DeviceError> {
         loop {
             let most = self.model.writes;
@@ -89,7 +89,7 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// Syncs the next data file; the batch ends after the last.
+    /// Syncs the next data file. After the last file, the batch ends.
     pub(super) fn sync_next(&mut self) -> Result<(), DeviceError> {
         let batch = self.batch.as_mut().expect("a batch is being written");
         if batch.synced == FILES {
@@ -99,7 +99,7 @@ impl Engine<'_, '_> {
         self.sync(JOURNAL)
     }
 
-    /// Syncs a file: commits the filesystem's journal, if the sync needs it, and flushes the drive.
+    /// Syncs a file: commits the filesystem's journal if the sync requires a commit, and flushes the drive.
     pub(super) fn sync(&mut self, file: Tag) -> Result<(), DeviceError> {
         match self.model.journal {
             true => self.commit_journal(file, 0),
@@ -107,7 +107,7 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// Device of a file, and the tag of its flush.
+    /// Device of a file, and tag of the file's flush.
     pub(super) fn of_file(&self, file: Tag) -> (usize, Tag) {
         match file {
             JOURNAL => (self.time.storage.data.device, PAGES_FLUSH),
@@ -139,7 +139,7 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// Ends a batch that is durable.
+    /// Ends the current batch, whose pages are now durable.
     pub(super) fn written(&mut self) -> Result<(), DeviceError> {
         let batch = self.batch.take().expect("a batch was being written");
         for frame in &batch.frames {
@@ -168,7 +168,7 @@ impl Engine<'_, '_> {
         Ok(())
     }
 
-    /// Resumes terminals that wait for room in the log.
+    /// Resumes terminals that wait for space in the log.
     pub(super) fn resume_age_waiters(&mut self) -> Result<(), DeviceError> {
         while self.age() < self.redo.sync_limit()
             && let Some(terminal) = self.age_waiters.pop_front()
