@@ -13,7 +13,8 @@ use std::process::Command;
 /// The programs that lowtide needs.
 const NEEDED: [&str; 2] = ["initdb", "postgres"];
 
-/// Directories in which packages install several versions: the directory, the prefix and the suffix of the version.
+/// Directories in which packages install several versions: the directory, the text before the version, and the
+/// subdirectory with the programs.
 const VERSIONS: [(&str, &str, &str); 2] = [("/usr/lib/postgresql", "", "bin"), ("/usr", "pgsql-", "bin")];
 
 /// Finds the directory with the programs.
