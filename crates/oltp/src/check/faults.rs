@@ -106,7 +106,7 @@ fn deliver(warehouse: u32, order: u32) -> Change {
     )
 }
 
-/// Adds a line for order 0, which does not exist, with the key that `rows` names, and removes it.
+/// Adds a line of order 0, which does not exist; the condition `rows` selects the line for its removal.
 fn line_of_no_order(warehouse: u32, rows: &str) -> Change {
     (
         format!(
