@@ -190,7 +190,7 @@ impl Job {
         Ok(run)
     }
 
-    /// The intervals of the series. Their length comes from the entries of bytes, their end from all logs.
+    /// The intervals of the series. The entries of bytes determine their length and end.
     fn grid(&self, bytes: &[Entry], averaged: bool) -> Result<Grid, ImportError> {
         let refuse = |message: String| {
             ImportError::file(&self.path, message, "a log of one run of fio, of at most a year")

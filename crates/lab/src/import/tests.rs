@@ -107,7 +107,7 @@ fn version_2_counts_kib_and_microseconds() {
 
 #[test]
 fn averages_are_spread_over_even_intervals_and_sums_stay() {
-    // 1000 KiB/s for 200 ms, then 2000 KiB/s for 300 ms (its line is 100 ms late) and 100 ms; writes are slower.
+    // Reads: 1000 KiB/s for 200 ms, then 2000 KiB/s for 400 ms: 1000 KiB. Writes: 500 KiB/s for 600 ms: 300 KiB.
     let bw =
         "200, 1000, 0, 0, 0\n200, 500, 1, 0, 0\n500, 2000, 0, 0, 0\n600, 500, 1, 0, 0\n600, 2000, 0, 0, 0\n";
     let iops = "200, 250, 0, 0\n600, 500, 0, 0\n600, 125, 1, 0\n";

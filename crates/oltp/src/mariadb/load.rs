@@ -218,7 +218,7 @@ fn fill_table(server: &Server, generator: Generator<'_>) -> Result<(), OltpError
 /// A handler that passes chunks on to the connection.
 fn handler(from: Receiver<io::Result<Vec<u8>>>) -> LocalInfileHandler {
     LocalInfileHandler::new(move |_, to| {
-        // On an error the handler returns and drops the receiver, so the generator does not wait forever.
+        // After an error `fill_table` drops the handler with the receiver, which ends the generator.
         while let Ok(chunk) = from.recv() {
             to.write_all(&chunk?)?;
         }
