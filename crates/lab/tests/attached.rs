@@ -1,7 +1,7 @@
-//! Simulated drives as the home of something, from code: made, written, at once and at their pace, mounted again, given back
-//! with their history, and gone without a trace, whoever is killed.
+//! Tests attached simulated drives through the library: formatting, writes with and without delays, remounting,
+//! keeping the drive's history, power cuts, and cleanup after processes are killed.
 //!
-//! The server is this program, started once more (see [`server_process`]).
+//! Each test starts this program again as the server (see [`server_process`]).
 
 #[path = "../../host/tests/common/loopback.rs"]
 mod loopback;
@@ -23,14 +23,14 @@ use std::sync::{Arc, LazyLock};
 
 const SERVER: &str = "LOWTIDE_TEST_SERVER";
 const OWNER: &str = "LOWTIDE_TEST_OWNER";
-/// 2 GB of flash behind a controller.
+/// 2 GB of flash behind a controller, at the tests' scale.
 const DEVICE: &str = "intel-x25-e-32gb";
 
 static NEVER: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 // The server.
 
-/// Serves, when a test below starts this program with a name; otherwise there is nothing to do.
+/// Runs the server if a test below started this program with a name; otherwise does nothing.
 #[test]
 fn server_process() {
     let Ok(name) = std::env::var(SERVER) else { return };
@@ -72,9 +72,9 @@ fn server(offer: &Offer) -> io::Result<Command> {
     Ok(command)
 }
 
-// What the tests share.
+// Helpers.
 
-/// Whether drives can be attached here.
+/// Returns whether drives can be attached on this machine.
 fn possible() -> bool {
     for node in ["/dev/fuse", "/dev/loop-control"] {
         if OpenOptions::new().read(true).write(true).open(node).is_err() {
@@ -107,7 +107,7 @@ fn wanted(offer: Offer) -> AttachOptions<'static> {
 }
 
 fn bytes(seed: u64, length: usize) -> Vec<u8> {
-    // xorshift64, of Marsaglia.
+    // Marsaglia's xorshift64.
     let mut state = seed | 1;
     let mut next = || {
         state ^= state << 13;
@@ -123,7 +123,7 @@ fn write(path: &Path, bytes: &[u8]) {
     file.write_all(bytes).and_then(|()| file.sync_all()).expect("written");
 }
 
-/// Nothing of a drive is left.
+/// Checks that nothing is left of a drive.
 fn is_gone(name: &str) {
     for ending in ["", ".journal", ".log", ".control", ".state", ".state.open", ".state.part", ".mounted"] {
         let path = PathBuf::from(format!("/run/lowtide/attached/{name}{ending}"));
@@ -135,7 +135,7 @@ fn is_gone(name: &str) {
     assert!(!loops.contains(name), "{loops}");
 }
 
-/// The kind of the filesystem and the options there, as the kernel lists them.
+/// The filesystem and mount options at a path, as the kernel lists them.
 fn mounted(at: &Path) -> String {
     let all = fs::read_to_string("/proc/self/mounts").expect("Linux");
     let line = all.lines().find(|line| line.split(' ').nth(1) == at.to_str());
@@ -146,7 +146,7 @@ fn model(known: &ResolvedOffer) -> (AnyDevice, VirtualTime) {
     known.model().expect("builds")
 }
 
-// The tests.
+// Tests.
 
 #[test]
 fn what_is_written_is_there_after_mounting_again_whatever_the_pace() {
@@ -165,14 +165,14 @@ fn what_is_written_is_there_after_mounting_again_whatever_the_pace() {
         assert!(found.starts_with(shown.split(',').next().expect("a word")), "{found}");
         assert!(options.split(',').all(|option| found.contains(option)), "{found}, asked for {options}");
         assert!(fs::metadata(&at).expect("there").permissions().mode() & 0o005 == 0o005, "others may go in");
-        // At once: what a drive of this kind would take seconds for.
+        // Without delays: a drive of this kind would take seconds for these writes.
         let first = bytes(1, 24 << 20);
         write(&at.join("at-once"), &first);
         let before = drive.stat().expect("counted");
         assert_eq!(before.lateness, None, "it answers at once");
         assert!(before.writes.bytes >= first.len() as u64 && before.writes.latency.count > 0);
         assert!(before.since_new.host_written_bytes >= first.len() as u64);
-        // In time: each answer has its instant.
+        // With delays: each answer has a due time.
         drive.at_its_pace().expect("in time");
         let second = bytes(2, 2 << 20);
         write(&at.join("in-time"), &second);
@@ -183,7 +183,7 @@ fn what_is_written_is_there_after_mounting_again_whatever_the_pace() {
         let third = bytes(3, 2 << 20);
         write(&at.join("at-once-again"), &third);
         assert_eq!(drive.stat().expect("counted").lateness, None);
-        // Nothing of it is in memory after that.
+        // Remounting empties the page cache, so the reads below come from the drive.
         let before = drive.stat().expect("counted").reads.bytes;
         drive.remount().expect("mounted again");
         assert_eq!((drive.path(), mounted(&at)), (at.as_path(), found));
@@ -192,7 +192,7 @@ fn what_is_written_is_there_after_mounting_again_whatever_the_pace() {
         }
         let read = drive.stat().expect("counted").reads.bytes - before;
         assert!(read >= 28 << 20, "{kind:?}: only {read} bytes came from the drive");
-        // Somebody who is there keeps it.
+        // An open file prevents remounting.
         let user = File::open(at.join("in-time")).expect("opened");
         let error = drive.remount().expect_err("it is in use").to_string();
         assert!(error.contains("in use"), "{error}");
@@ -233,7 +233,7 @@ fn history_goes_in_and_comes_back() {
     let after = returned.model.counters();
     assert!(after.host_written_bytes >= last.since_new.host_written_bytes);
     assert!(after.erases >= counted.erases && returned.now > now);
-    // It is a drive like any other, and the next one goes on with it.
+    // The returned model works like any other device, and can be the history of the next drive.
     let mut device = returned.model;
     let read = device.submit(returned.now + Nanos::from_secs(1), &Request::read(0, 4096));
     assert_eq!(read.status, Ok(()));
@@ -270,7 +270,7 @@ fn two_at_once_know_nothing_of_each_other() {
     is_gone(&names[0]);
     let read = fs::read(second.path().join("7")).expect("read");
     assert!(read == bytes(107, 1 << 18));
-    // Dropped in the middle, with a file open and data not written.
+    // Drops a drive with an open file and unwritten data.
     let mut file = File::create(second.path().join("unfinished")).expect("made");
     file.write_all(&bytes(9, 1 << 20)).expect("taken");
     drop(second);
@@ -292,7 +292,7 @@ fn what_cannot_be_leaves_nothing() {
     let error =
         fails(AttachOptions { server: |_| Ok(Command::new("/bin/false")), ..wanted(offer("nothing")) });
     assert!(error.to_string().contains("ended"), "{error}");
-    // The history of another drive.
+    // The history of another drive is refused.
     let other = Offer { scale: 32, ..offer("other") }.look_up().expect("known");
     let (other, now) = model(&other);
     let interrupted = Arc::new(AtomicBool::new(true));
@@ -306,7 +306,7 @@ fn what_cannot_be_leaves_nothing() {
     assert_eq!(left.count(), 0);
 }
 
-/// Attaches a drive, when the test below starts this program so, and waits to be killed.
+/// Attaches a drive and waits to be killed, if the test below started this program.
 #[test]
 fn owner_process() {
     let Ok(name) = std::env::var(OWNER) else { return };
@@ -351,9 +351,9 @@ fn what_a_killed_campaign_leaves_the_next_one_cleans() {
     assert!(!attached::clean().expect("cleaned").contains(&name));
 }
 
-/// Symptom: after one cut in some hundred XFS could not be mounted any more. Cause: power cuts tore the block device's logical
-/// blocks of 4096 bytes into sectors, which no drive does: the journal of XFS takes a torn block whose beginning is new for
-/// new. Fix: pieces are not smaller than logical blocks.
+/// Symptom: after one of several hundred power cuts, XFS could not be mounted. Cause: power cuts tore the block
+/// device's logical blocks of 4096 bytes into sectors, which no real drive does. XFS takes a torn journal block for a
+/// new one if its beginning is new. Fix: a tear is never smaller than a logical block.
 #[test]
 fn a_power_cut_does_not_tear_logical_blocks() {
     if !possible() {

@@ -1,6 +1,7 @@
-//! Live drives on a clock of the test's own: what is answered when, what survives power cuts, what is recorded.
+//! Tests live drives on a clock set by the test: the time of answers, the data that survives power cuts, and the
+//! recorded statistics.
 //!
-//! Nothing here waits: the test says what time it is. Not here: sockets and the loop (`lowtide-host`).
+//! No test waits in real time. `lowtide-host` tests sockets and the server loop.
 
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::trace::{Pacing, Trace};
@@ -25,7 +26,7 @@ fn open(offer: Offer, pace: Pace) -> LiveDrive {
     offer.look_up().expect("it is in the catalogue").open(pace).expect("it opens")
 }
 
-/// Everything that is answered until an instant.
+/// All answers due up to an instant.
 fn answers(drive: &mut LiveDrive, until_ns: u64) -> Vec<(u64, Ticket, Result<(), i32>)> {
     let mut all = Vec::new();
     while let Some(due_ns) = drive.next_due().filter(|due_ns| *due_ns <= until_ns) {
@@ -36,7 +37,7 @@ fn answers(drive: &mut LiveDrive, until_ns: u64) -> Vec<(u64, Ticket, Result<(),
     all
 }
 
-/// One request, answered: when, and how.
+/// Submits one request; returns the time and result of its answer.
 fn ask(drive: &mut LiveDrive, now_ns: u64, request: Request, data: &[u8]) -> (u64, Result<(), i32>) {
     drive.submit(now_ns, 0, request, data);
     let all = answers(drive, u64::MAX);
@@ -54,7 +55,7 @@ fn random(rng: &mut Rng, blocks: u64) -> Request {
     }
 }
 
-/// A live drive that is asked as a trace says answers when the model, asked the same in virtual time, completes.
+/// A live drive that receives a trace answers at the times at which the model completes the trace in virtual time.
 #[test]
 fn answers_come_when_virtual_time_says() {
     for device in ["intel-320-160gb", "sata-7k2-1tb", "raid10-8x-sas-15k-73gb", "flash-cache-write-back"] {
@@ -111,7 +112,7 @@ fn answers_come_when_virtual_time_says() {
     }
 }
 
-/// A write as its host knows it: which sectors, whether it must survive now, and when it was answered.
+/// A write as its host knows it: its sectors, whether it has FUA, and the time of its answer.
 struct Written {
     first: u64,
     end: u64,
@@ -119,14 +120,14 @@ struct Written {
     told_ns: Option<u64>,
 }
 
-/// Writes at random with a number in every sector, flushes now and then, and cuts the power; after each cut compares every
-/// sector with what must and what may be there. How many times it is wrong.
+/// Writes a number into every sector of random ranges, flushes now and then, and cuts the power. After each cut,
+/// compares every sector with the contents that durability requires or allows. Returns the number of wrong sectors.
 fn cut(offer: Offer, pace: Pace, cuts: u64, seed: u64) -> u64 {
     const SECTORS: u64 = 512;
     let mut rng = Seed::new(seed).part("writer", 0).stream();
     let mut drive = open(offer, pace);
     let (mut now_ns, mut broken) = (0, 0);
-    // Numbers of writes begin at 1; 0 was never written.
+    // Numbers of writes begin at 1; 0 marks a sector that was never written.
     let mut holds = vec![0u64; SECTORS as usize];
     let mut next = 1u64;
     for number in 0..cuts {
@@ -135,7 +136,7 @@ fn cut(offer: Offer, pace: Pace, cuts: u64, seed: u64) -> u64 {
         let mut flying = BTreeMap::<Ticket, (u64, Option<u64>)>::new();
         for _ in 0..5 + below(&mut rng, 60) {
             now_ns += below(&mut rng, 300_000);
-            // Of what is due not all is answered before the power goes.
+            // Requests that fall due after this step remain unanswered if the power is cut now.
             for (at_ns, ticket, result) in answers(&mut drive, now_ns) {
                 let (asked_ns, write) = flying.remove(&ticket).expect("in flight");
                 assert_eq!(result, Ok(()));
@@ -204,8 +205,9 @@ fn a_thousand_power_cuts_take_nothing_that_was_flushed() {
     assert_eq!(cut(offer("intel-320-160gb", CacheKind::Protected, 3), AT_ONCE, 200, 3), 0);
 }
 
-/// What a drive's log says after cuts of the power in the middle of writes, overlapping ones, with forced unit access, of zeroes,
-/// trims, flushes and reads. The loop is late: it answers what is due when it comes round, all at once, or not before the cut.
+/// Cuts the power in the middle of overlapping writes, some with FUA, and of zeroes, trims, flushes and reads;
+/// returns the findings of the request log. The loop is late: it answers all due requests together, or none before
+/// the cut.
 fn cut_late(offer: Offer, pace: Pace, cuts: u64, seed: u64) -> Findings {
     const BLOCKS: u64 = 24;
     let mut rng = Seed::new(seed).part("late", 0).stream();
@@ -234,7 +236,7 @@ fn cut_late(offer: Offer, pace: Pace, cuts: u64, seed: u64) -> Findings {
             }
             let Some(ticket) = free.pop() else { continue };
             let (first, blocks) = (below(&mut rng, BLOCKS), 1 + below(&mut rng, 6));
-            // Sectors, so that writes overlap in parts of pages.
+            // Sector granularity, so that writes overlap within pages.
             let (offset, length) = (first * 4096 + below(&mut rng, 8) * SECTOR, blocks * 3 * SECTOR);
             let op = match below(&mut rng, 16) {
                 0..=3 => Op::Read,
@@ -269,7 +271,7 @@ fn cut_late(offer: Offer, pace: Pace, cuts: u64, seed: u64) -> Findings {
     all
 }
 
-/// A read that is alone.
+/// Submits a single read and reads its data.
 fn ask_and_read(drive: &mut LiveDrive, now_ns: u64, request: Request) -> Result<(), i32> {
     let (_, result) = ask(drive, now_ns, request, &[]);
     result.and_then(|()| drive.read(request.offset, &mut vec![0; request.length as usize]))
@@ -435,7 +437,7 @@ fn map_and_wear_are_kept_from_one_server_to_the_next() {
     assert_eq!(stat.since_new.host_written_bytes, before.since_new.host_written_bytes);
     assert_eq!(stat.since_open.host_written_bytes, 0);
     assert!(stat.model_s >= before.model_s);
-    // It ends without order: what is in the file is older than the contents.
+    // Dropped without closing: the state file is older than the contents.
     assert_eq!(ask(&mut drive, 0, Request::write(0, 4096), &[8; 4096]).1, Ok(()));
     drop(drive);
     let drive = known.open(Pace::NoDelay).expect("opens");
@@ -465,7 +467,7 @@ fn what_was_in_flight_at_a_cut_answers_nothing_later() {
                 for ticket in 0..64 {
                     drive.submit(now_ns, ticket, Request::read(below(&mut rng, blocks) * 4096, 4096), &[]);
                 }
-                // The loop was elsewhere for a while, and much is due that nobody was told.
+                // The loop was busy elsewhere, so many due requests are unanswered.
                 now_ns += below(&mut rng, 50_000_000);
                 if pause {
                     drive.pause(now_ns);
@@ -497,8 +499,8 @@ fn a_read_only_drive_is_not_erased_and_no_span_is_too_long() {
     assert_eq!(ask(&mut drive, 5, Request::read(0, 4096), &[]).1, Ok(()));
 }
 
-/// A write of a part of a block takes what reading the blocks around it and then writing them takes; power cuts take it
-/// back by blocks.
+/// A write of a part of a block takes as long as reading the surrounding blocks and then writing them. A power cut
+/// reverts it by whole blocks.
 #[test]
 fn a_part_of_a_block_is_read_around_and_written_back() {
     let fresh = |pace| open(offer("sata-7k2-1tb", CacheKind::Protected, 3), pace);

@@ -1,7 +1,8 @@
-//! Live drives that answer at once and then when the model says so, on a clock of the test's own: the first requests in
-//! time wait for nothing that was asked before, nothing that was in flight is lost, and the model's time is its own.
+//! Tests the change of live drives from `NoDelay` to the model's pace, on a clock set by the test. The first requests
+//! at the model's pace must not wait for earlier ones, no request in flight may be lost, and the model keeps its own
+//! time.
 //!
-//! Not here: sockets, the loop and filesystems.
+//! Sockets, the server loop and filesystems are not involved.
 
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::{BlockDevice, Nanos, Request, Seed, rest};
@@ -15,7 +16,7 @@ fn known(device: &str, seed: u64) -> ResolvedOffer {
     Offer { scale: 16, seed: Seed::new(seed), ..Offer::of(device) }.look_up().expect("it is in the catalogue")
 }
 
-/// Submits, and takes what is answered at that instant.
+/// Submits a request, and returns the tickets answered at that instant.
 fn ask(drive: &mut LiveDrive, now_ns: u64, ticket: Ticket, request: Request) -> Vec<Ticket> {
     let data = vec![0; if request.op == (Request::read(0, 0)).op { 0 } else { request.length as usize }];
     drive.submit(now_ns, ticket, request, &data);
@@ -31,7 +32,7 @@ fn due(drive: &mut LiveDrive, now_ns: u64) -> Vec<Ticket> {
     all
 }
 
-/// When a request that is asked alone is answered.
+/// The latency of a request that is submitted alone, in nanoseconds.
 fn alone(drive: &mut LiveDrive, now_ns: u64, request: Request) -> u64 {
     let mut answered = ask(drive, now_ns, 0, request);
     let mut at_ns = now_ns;
@@ -64,7 +65,8 @@ fn the_first_requests_in_time_find_a_model_at_rest() {
         let began_ns = 3600 * SECOND;
         live.at_its_pace(began_ns);
 
-        // The model alone, in virtual time: asked the same, and left alone until nothing is left to do.
+        // The reference: the model alone in virtual time, given the same requests and then idle until its work is
+        // done.
         let (mut model, mut now) = known.model().expect("builds");
         for write in &writes {
             now = now.max(model.submit(now, write).at);

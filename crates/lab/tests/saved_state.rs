@@ -1,5 +1,5 @@
-//! Every device of the catalogue, small: run, save in the middle of everything, restore into a fresh device, and both go
-//! on alike.
+//! Tests saved states: every device of the catalogue, scaled down, is saved with requests in flight and restored. The
+//! original and the restored device must then behave identically.
 
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, Tag, VirtualTime};
@@ -7,7 +7,7 @@ use lowtide_device::{AnyDevice, DeviceSpec, state};
 use lowtide_files::device::{self, Device, Listed};
 use std::collections::BTreeSet;
 
-/// Small, and still the device it was.
+/// The device, scaled down as far as its description allows.
 fn small(spec: &DeviceSpec) -> DeviceSpec {
     let most = Bytes::mib(600).get();
     let factor = spec.capacity().get().div_ceil(most);
@@ -16,7 +16,7 @@ fn small(spec: &DeviceSpec) -> DeviceSpec {
     scaled.unwrap_or_else(|| spec.clone())
 }
 
-/// A host with several requests in flight, that can be doubled in the middle of it.
+/// A host with several requests in flight, which can be cloned at any step.
 #[derive(Clone)]
 struct Host {
     rng: Rng,
@@ -32,7 +32,7 @@ impl Host {
         Host { rng, now: VirtualTime::START, asked: 0, open: BTreeSet::new(), heard: Vec::new() }
     }
 
-    /// Asks for one thing, or hears of one.
+    /// Submits one request or receives one completion.
     fn step(&mut self, device: &mut AnyDevice) {
         let next = device.next_done();
         if let Some(next) = next
@@ -48,7 +48,7 @@ impl Host {
         }
         let request = self.request(device.capacity().get());
         let gap = below(&mut self.rng, 200_000);
-        // Not past what the device is about to tell.
+        // Never later than the device's next completion.
         let later = VirtualTime::from_nanos(self.now.as_nanos() + gap);
         self.now = next.map_or(later, |next| later.min(next)).max(self.now);
         self.asked += 1;
@@ -60,7 +60,7 @@ impl Host {
 
     fn request(&mut self, capacity: u64) -> Request {
         let rng = &mut self.rng;
-        // Half of all goes to a sixteenth, so that something is found again.
+        // Half of the requests go to a sixteenth of the capacity, so that some data is accessed again.
         let range = if below(rng, 2) == 0 { capacity } else { capacity / 16 };
         let length = 4096 << below(rng, 5);
         let offset = below(rng, (range - length) / 4096) * 4096;
@@ -76,7 +76,7 @@ impl Host {
     }
 }
 
-/// What can be seen of a device from outside.
+/// The externally visible state of a device.
 fn seen(device: &AnyDevice) -> (Counters, Vec<u32>, Option<VirtualTime>) {
     (device.counters(), device.erase_counts(), device.next_done())
 }
@@ -89,7 +89,7 @@ fn every_device_goes_on_where_it_was_saved() {
         let seed = Seed::new(11);
         let mut device = spec.build(seed).expect("it fits together");
         let mut host = Host::new(7);
-        // What has flash is written once and a half first, so that it cleans.
+        // Flash is overwritten one and a half times first, so that cleaning starts.
         if device.raw_capacity().is_some() {
             let (capacity, chunk) = (device.capacity().get(), 1 << 18);
             let random = |n: u64| n * 2_654_435_761 % (capacity / chunk);
@@ -126,7 +126,7 @@ fn every_device_goes_on_where_it_was_saved() {
                 }
             }
             assert_eq!(seen(&other), seen(&device), "{} after round {round}", name);
-            // The twin goes on, so that what was lost would add up.
+            // The restored device continues, so that any lost state would accumulate.
             (device, host) = (other, twin);
         }
     }

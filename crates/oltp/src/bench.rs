@@ -1,7 +1,7 @@
-//! What a database does on this machine with a load of terminals, and what the client costs: `lowtide bench oltp`.
+//! `lowtide bench oltp`: the throughput of a database under a load of terminals, and the cost of the client.
 //!
-//! A database of our own in a new directory, loaded, asked for a while without thinking, and removed. Not here: steady
-//! states, preparation and drives: those are experiments.
+//! Creates a database in a new directory, loads it, runs terminals without think time, and removes the database.
+//! Steady states, preparation and drives belong to experiments.
 
 use crate::terminals::{self, Load, Part, WallClock};
 use crate::{Folder, Instance, OltpError, Places, folder, instance};
@@ -13,71 +13,72 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// Memory for pages, where nothing else is asked for.
+/// Buffer pool if the request names none.
 const BUFFER_POOL: Bytes = Bytes::gib(1);
 
-/// What is measured.
+/// A benchmark request.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// The database and its settings; without a buffer pool it has 1 GiB.
+    /// The database and its settings. The buffer pool is 1 GiB unless set.
     pub settings: Settings,
     /// Warehouses.
     pub warehouses: u32,
-    /// Terminals, which ask again at once.
+    /// Number of terminals, which have no think time.
     pub terminals: u32,
-    /// How long they ask.
+    /// Duration of the measurement in seconds.
     pub seconds: u32,
-    /// Where the data lie, in a directory that is made and removed.
+    /// The directory in which a data directory is created and afterwards removed.
     pub directory: PathBuf,
-    /// Where rows and inputs come from.
+    /// Seed of the rows and the inputs.
     pub seed: Seed,
 }
 
-/// What came of it.
+/// The results of a benchmark.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Figures {
     /// The name of the engine.
     pub engine: &'static str,
-    /// What it calls itself, with its version.
+    /// Name and version as the database reports them.
     pub version: String,
     /// Warehouses.
     pub warehouses: u32,
     /// Terminals.
     pub terminals: u32,
-    /// Memory for pages.
+    /// Size of the buffer pool.
     pub buffer_pool_bytes: u64,
-    /// What a commit waits for: `engine default`, or what was asked for.
+    /// The durability setting of commits, or `engine default` if the request names none.
     pub durability: &'static str,
-    /// Seconds that rows, keys and writing them took.
+    /// Seconds for loading rows, creating keys and writing both.
     pub load_s: f64,
-    /// Seconds that terminals asked.
+    /// Duration of the measurement in seconds.
     pub seconds: f64,
-    /// Transactions that ended.
+    /// Number of completed transactions.
     pub transactions: u64,
-    /// New orders that came to their end, committed or rolled back because they had to be (clause 5.4.2), per minute.
+    /// New-Orders per minute: committed, or rolled back as the specification requires (clause 5.4.2).
     pub notpm: f64,
-    /// Milliseconds of processor time of the terminals' threads per transaction.
+    /// Processor time of the terminals' threads per transaction, in milliseconds.
     pub client_cpu_ms_per_transaction: f64,
-    /// Statements, or batches of them, per transaction.
+    /// Statements per transaction; a batch counts once.
     pub statements_per_transaction: f64,
-    /// Attempts that met another transaction and were made again.
+    /// Number of retries after a conflict with another transaction.
     pub retries: u64,
-    /// The median latency of New-Order in milliseconds.
+    /// Median latency of New-Order in milliseconds.
     pub new_order_latency_ms_p50: f64,
-    /// The latency in milliseconds that 99 of 100 New-Orders did not exceed.
+    /// 99th percentile of the latency of New-Order in milliseconds.
     pub new_order_latency_ms_p99: f64,
 }
 
-/// Measures.
+/// Runs the benchmark.
 ///
 /// # Errors
-/// [`OltpError`] where the database cannot be started or loaded, a transaction fails for good, or `interrupt` is set.
+/// [`OltpError`] if the database cannot be started or loaded, a transaction fails and cannot be retried, or
+/// `interrupt` is set.
 pub fn measure(asked: &Asked, interrupt: &Arc<AtomicBool>) -> Result<Figures, OltpError> {
     let settings = Settings {
         buffer_pool: Some(asked.settings.buffer_pool.unwrap_or(BUFFER_POOL)),
         ..asked.settings.clone()
     };
-    // Paths of sockets are short, and those of data may not be.
+    // Socket paths have a short limit, and the path of the data may be long.
     let (data, run) = (own(&asked.directory)?, own(&std::env::temp_dir())?);
     let places = Places { data: inside(&data, "data")?, log: None, run: inside(&run, "run")? };
     let mut instance = instance::start(&settings, &places, interrupt)?;
@@ -87,7 +88,7 @@ pub fn measure(asked: &Asked, interrupt: &Arc<AtomicBool>) -> Result<Figures, Ol
     Ok(figures)
 }
 
-/// Loads a database, and asks it.
+/// Loads the database and runs the terminals.
 fn ask(
     asked: &Asked,
     settings: &Settings,
@@ -143,7 +144,7 @@ fn ask(
 }
 
 impl Asked {
-    /// Ten warehouses and sixteen terminals for half a minute, in the directory for temporary files.
+    /// Ten warehouses and sixteen terminals for 30 s, in the directory for temporary files.
     pub fn of(engine: Engine) -> Asked {
         Asked {
             settings: Settings { engine, ..Settings::default() },
@@ -156,13 +157,13 @@ impl Asked {
     }
 }
 
-/// A directory of our own, where killed ones left nothing.
+/// Creates a directory of our own, after removing those of killed processes.
 fn own(within: &Path) -> Result<Folder, OltpError> {
     folder::remove_left_over(within);
     Folder::make(within, "bench").map_err(|source| OltpError::Io { path: within.to_owned(), source })
 }
 
-/// Servers run as users of their own, who have to pass.
+/// Creates a subdirectory that other users may traverse, because servers run as users of their own.
 fn inside(folder: &Folder, name: &str) -> Result<PathBuf, OltpError> {
     let path = folder.path().join(name);
     let failed = |source| OltpError::Io { path: path.clone(), source };

@@ -1,32 +1,33 @@
-//! What every database can do for the benchmark, and what it says when it cannot.
+//! The interface between the benchmark and a database, with its errors.
 //!
-//! Not here: how; each engine has its own module.
+//! Each engine implements it in a module of its own.
 
 use crate::OltpError;
 use lowtide_core::Seed;
 use lowtide_engines::tpcc::{Scale, Transaction};
 use std::sync::atomic::AtomicBool;
 
-/// A database that is up and can be asked.
+/// A running database.
 pub trait Database: Send + Sync {
-    /// What it is, with its version: `MariaDB 10.11.6, InnoDB`.
+    /// Name and version: `MariaDB 10.11.6, InnoDB`.
     fn version(&self) -> &str;
-    /// A session of its own, with its statements prepared.
+    /// Opens a session and prepares its statements.
     ///
     /// # Errors
-    /// [`OltpError`] where the database takes no more, or does not answer.
+    /// [`OltpError`] if the database accepts no more sessions or does not answer.
     fn session(&self) -> Result<Box<dyn Session>, OltpError>;
-    /// How many sessions it takes at most; `None` where it has no such limit.
+    /// The maximum number of sessions; `None` if there is no limit.
     ///
     /// # Errors
-    /// [`OltpError`] where the statement fails.
+    /// [`OltpError`] if the statement fails.
     fn most_sessions(&self) -> Result<Option<u32>, OltpError> {
         Ok(None)
     }
-    /// Makes the tables and fills them for `scale`; `progress` hears of the share that is in, 0 to 1, from any thread.
+    /// Creates the tables and fills them for `scale`. Calls `progress` with the loaded share, 0 to 1, from any
+    /// thread.
     ///
     /// # Errors
-    /// [`OltpError`] where a statement fails or `interrupt` is set.
+    /// [`OltpError`] if a statement fails or `interrupt` is set.
     fn load(
         &self,
         scale: &Scale,
@@ -34,97 +35,100 @@ pub trait Database: Send + Sync {
         interrupt: &AtomicBool,
         progress: &(dyn Fn(f64) + Sync),
     ) -> Result<(), OltpError>;
-    /// The first column of the only row of a query, as a whole number: for the conditions of consistency.
+    /// Returns the first column of a query's only row as an integer. The consistency conditions use it.
     ///
     /// # Errors
-    /// [`OltpError`] where the statement fails.
+    /// [`OltpError`] if the statement fails.
     fn number(&self, query: &str) -> Result<i64, OltpError>;
-    /// All rows of a query whose columns are whole numbers; null counts as 0.
+    /// Returns all rows of a query whose columns are integers; null counts as 0.
     ///
     /// # Errors
-    /// [`OltpError`] where the statement fails, or there is something else.
+    /// [`OltpError`] if the statement fails or a value is not an integer.
     fn numbers(&self, query: &str) -> Result<Vec<Vec<i64>>, OltpError>;
-    /// What the engine's own check of all tables and indexes finds damaged, in its words: `PRAGMA integrity_check`; `CHECK TABLE
-    /// … EXTENDED`; `bt_index_check` of PostgreSQL's `amcheck`, where that is installed, else nothing.
+    /// Runs the engine's own check of all tables and indexes, and returns the damage in the engine's words. SQLite
+    /// runs `PRAGMA integrity_check`, MariaDB `CHECK TABLE … EXTENDED`, PostgreSQL `bt_index_check` of `amcheck` if
+    /// `amcheck` is installed, else nothing.
     ///
     /// # Errors
-    /// [`OltpError`] where it cannot be asked.
+    /// [`OltpError`] if the check cannot be run.
     fn damage(&self) -> Result<Vec<String>, OltpError>;
-    /// Runs a statement without an answer.
+    /// Runs a statement and ignores its result.
     ///
     /// # Errors
-    /// [`OltpError`] where the statement fails.
+    /// [`OltpError`] if the statement fails.
     fn execute(&self, statement: &str) -> Result<(), OltpError>;
-    /// What the database counts of itself, by name, since it started: waits in nanoseconds, pages, bytes. A report
-    /// shows what was added between two calls.
+    /// Returns the database's own counters since it started: waits in nanoseconds, pages, bytes. A report shows the
+    /// difference between two calls.
     ///
     /// # Errors
-    /// [`OltpError`] where the statement fails.
+    /// [`OltpError`] if the statement fails.
     fn counters(&self) -> Result<Vec<Counter>, OltpError>;
 }
 
-/// One thing that a database counts.
+/// One counter of a database.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counter {
-    /// Which view or table it comes from: `innodb_metrics`, `pg_stat_wal`.
+    /// The view or table of the counter: `innodb_metrics`, `pg_stat_wal`.
     pub from: &'static str,
-    /// Its name there.
+    /// Its name in that view or table.
     pub name: String,
-    /// What it counts.
+    /// Unit of `value`.
     pub unit: CounterUnit,
-    /// How much by now.
+    /// The current value.
     pub value: f64,
 }
 
-/// What a [`Counter`] counts.
+/// The unit of a [`Counter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CounterUnit {
-    /// Things that happened.
+    /// A number of events.
     Count,
     /// Bytes.
     Bytes,
     /// Nanoseconds.
     Nanoseconds,
-    /// A level at this moment, not a sum.
+    /// A level at the moment of reading, not a sum.
     Level,
 }
 
-/// One connection: what a terminal speaks through.
+/// A terminal's connection to the database.
 pub trait Session: Send {
-    /// Runs a transaction to its end.
+    /// Runs one transaction to its end.
     ///
     /// # Errors
-    /// [`Failure`] where it did not end; then nothing of it is left behind, on engines with transactions. That rows of the
-    /// load are missing may show only after the commit: then it is [`Failure::Refused`], and what it changed stays.
+    /// [`Failure`] if the transaction did not complete. On engines with transactions its changes are then undone,
+    /// with one exception: missing rows may show only after the commit, which gives [`Failure::Refused`] and keeps
+    /// the changes.
     fn run(&mut self, transaction: &Transaction) -> Result<Outcome, Failure>;
-    /// Statements sent so far; a batch that crosses to the server once counts once.
+    /// Number of statements sent so far. A batch that takes one round trip counts once.
     fn statements(&self) -> u64;
 }
 
-/// How a transaction ended.
+/// The end of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is committed.
+    /// Committed.
     Committed,
-    /// It was rolled back because it had to be: an unused item number (clause 2.4.2.3).
+    /// Rolled back as the specification requires, because of an unused item number (clause 2.4.2.3).
     RolledBack,
-    /// A delivery that is committed, with so many districts that had nothing to deliver (clause 2.7.4.2).
+    /// A committed delivery; some districts may have had nothing to deliver (clause 2.7.4.2).
     Delivered {
-        /// How many of them.
+        /// Number of districts without an order to deliver.
         skipped: u32,
     },
 }
 
-/// Why a transaction did not end.
+/// The reason why a transaction did not complete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// It met another: deadlock, lock timeout, serialization failure. It is tried again.
+    /// A conflict with another transaction: deadlock, lock timeout, serialization failure. The transaction is
+    /// retried.
     #[error("{0}")]
     Conflict(String),
-    /// The connection is gone.
+    /// The connection was lost.
     #[error("the connection was lost: {0}")]
     Lost(String),
-    /// The database refused: disk full, a statement that fails.
+    /// The database refused the transaction: disk full, or a statement failed.
     #[error("{0}")]
     Refused(String),
 }

@@ -1,77 +1,77 @@
-//! What can go wrong between lowtide and a database, for people.
+//! Errors between lowtide and a database, worded for users.
 //!
-//! Not here: what a terminal meets while it runs ([`crate::Failure`]); those are counted, and some are tried again.
+//! Failures of single transactions are in [`crate::Failure`]: they are counted, and conflicts are retried.
 
 use crate::Failure;
 use lowtide_engines::SettingsError;
 use lowtide_engines::tpcc::Kind;
 use std::path::PathBuf;
 
-/// Why a database cannot be prepared, started, loaded, asked or stopped.
+/// The reason why a database cannot be prepared, started, loaded, queried or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum OltpError {
-    /// A program of the server is not on this machine.
+    /// A program of the server is not installed.
     #[error("`{program}` is not on this machine: {hint}")]
     Missing {
-        /// Its name, or the path that was given.
+        /// Its name, or the path that the user gave.
         program: String,
-        /// How to get it, or where it was looked for.
+        /// How to install it, or where lowtide searched.
         hint: String,
     },
-    /// A server did not start, or ended by itself; its log says why.
+    /// A server did not start, or ended by itself.
     #[error("{server} {what}: {line} ({log})", log = log.display())]
     Server {
-        /// Which server: `mariadbd`, `postgres`.
+        /// The server's program: `mariadbd`, `postgres`.
         server: String,
-        /// What it did: `did not start`, `ended with exit status 1`, `was killed by signal 9`.
+        /// The event: `did not start`, `ended with exit status 1`, `was killed by signal 9`.
         what: String,
-        /// The line of its log that says most.
+        /// The most informative line of its log.
         line: String,
-        /// Its log.
+        /// Path of its log.
         log: PathBuf,
     },
-    /// Something failed on a server that lives on, and its log says more.
+    /// An operation failed on a server that still runs; the server's log holds more detail.
     #[error("{seen}; the log of the server says {line} ({log})", log = log.display())]
     Told {
-        /// What failed.
+        /// The failure on the client's side.
         seen: Box<OltpError>,
-        /// The first line of its log that is marked as an error.
+        /// The first line of the log that is marked as an error.
         line: String,
-        /// That log.
+        /// Path of the log.
         log: PathBuf,
     },
     /// A statement failed.
     #[error("{what}: {message}")]
     Sql {
-        /// What was being done: `loading stock`.
+        /// The operation: `loading stock`.
         what: String,
-        /// What the database said.
+        /// The database's message.
         message: String,
     },
-    /// A transaction of a terminal failed for good.
+    /// A transaction of a terminal failed and cannot be retried.
     #[error("terminal {terminal} (warehouse {warehouse}): {kind}: {failure}", kind = kind.name())]
     Transaction {
         /// The terminal's number, from 0.
         terminal: u32,
-        /// Its home.
+        /// The terminal's home warehouse.
         warehouse: u32,
-        /// What it asked for.
+        /// The kind of transaction.
         kind: Kind,
-        /// What came of it.
+        /// The failure.
         failure: Failure,
     },
     /// A file or directory could not be used.
     #[error("{path}: {source}", path = path.display())]
     Io {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Something asked for cannot be.
+    /// A request that cannot be fulfilled.
     #[error("{0}")]
     Invalid(String),
-    /// It was interrupted.
+    /// The operation was interrupted.
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,6 +1,6 @@
-//! A database of our own: made in a directory, started, stopped.
+//! A database of our own: created in a directory, started, stopped.
 //!
-//! Not here: what each server needs for that (its engine's module), and copies of loaded data (`snapshot`).
+//! The modules of the engines hold the steps for each server; the module `snapshot` copies loaded data.
 
 use crate::named::Named;
 use crate::{Database, OltpError, without_password};
@@ -10,50 +10,51 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Where an instance lies. Directories exist and are empty before the first start.
+/// The directories of an instance. They exist, and are empty before the first start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
-    /// Its data, on the target.
+    /// The data directory, on the target.
     pub data: PathBuf,
-    /// Its log of changes (redo, WAL), where that lies elsewhere than the data.
+    /// The directory of the redo log or WAL, if separate from the data.
     pub log: Option<PathBuf>,
-    /// Sockets, the configuration, the server's own log: a short path that is not on the target.
+    /// Directory for sockets, the configuration and the server's log: a short path that is not on the target.
     pub run: PathBuf,
 }
 
-/// A database that runs. Dropping it ends it the hard way; a server also ends when lowtide does.
+/// A running database. Dropping it kills the server; the server also ends when lowtide ends.
 pub trait Instance: Send {
-    /// What to ask.
+    /// The interface to the database.
     fn database(&self) -> Arc<dyn Database>;
-    /// The server's process; `None` where the database is within lowtide.
+    /// The server's process id; `None` if the database runs within lowtide.
     fn process(&self) -> Option<u32>;
-    /// The settings it runs with, as it calls them.
+    /// The settings in effect, under the server's names.
     fn settings(&self) -> &[(String, String)];
-    /// What was asked for and it has no word for, a line for each.
+    /// The requested settings that the engine does not support, one line each.
     fn ignored(&self) -> &[String];
-    /// Whether it still runs.
+    /// Checks that the database still runs.
     ///
     /// # Errors
-    /// [`OltpError::Server`] where it ended by itself, with the line of its log that says why.
+    /// [`OltpError::Server`] if it ended by itself, with the line of its log that tells the reason.
     fn check(&mut self) -> Result<(), OltpError>;
-    /// What its log has marked as an error since it was up, and which log that is: a server may complain and live on.
+    /// The first error logged since the server came up, and the path of the log. A server may log an error and keep
+    /// running.
     fn complaint(&self) -> Option<(String, PathBuf)> {
         None
     }
-    /// Ends it in order: everything is in its files.
+    /// Shuts the database down after it has written everything to its files.
     ///
     /// # Errors
-    /// [`OltpError`] where it does not end.
+    /// [`OltpError`] if it does not end.
     fn stop(self: Box<Self>) -> Result<(), OltpError>;
 }
 
-/// How often servers are looked at after something failed, and how long to wait between: it may be seen before a server has
-/// quite ended.
+/// Checks of the servers after a failure, and the pause between them: a client may see a failure before the server
+/// has ended.
 const LOOKS: u32 = 20;
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Why something failed on these instances: that a server ended by itself, or what its log says, tells more than what was
-/// `seen` from outside.
+/// Returns the most informative error for a failure on these instances. The end of a server, or a line of its log,
+/// tells more than `seen`, the error on the client's side.
 pub fn why(instances: &mut [Box<dyn Instance>], seen: OltpError) -> OltpError {
     let plain = matches!(seen, OltpError::Interrupted | OltpError::Invalid(_) | OltpError::Server { .. });
     let servers = || instances.iter().any(|instance| instance.process().is_some());
@@ -72,11 +73,12 @@ pub fn why(instances: &mut [Box<dyn Instance>], seen: OltpError) -> OltpError {
     }
 }
 
-/// Starts a database of our own, made anew where its directory is empty. A while after `interrupt` is set a server that does
-/// not answer is killed.
+/// Starts a database of our own, and creates it if its directory is empty. A server that does not answer is killed a
+/// while after `interrupt` is set.
 ///
 /// # Errors
-/// [`OltpError`] where its programs are missing, or it does not start: then with the line of its log that says why.
+/// [`OltpError`] if programs are missing or the database does not start, with the line of its log that tells the
+/// reason.
 pub fn start(
     settings: &Settings,
     places: &Places,
@@ -95,12 +97,12 @@ pub fn start(
     }
 }
 
-/// Connects to a server that somebody else runs: `mariadb://user:password@host/database`, `postgresql://…`. Its settings
-/// stay as they are; what fails there names its address, without the password. A while after `interrupt` is set connections
-/// are cut.
+/// Connects to a server of the user's: `mariadb://user:password@host/database`, `postgresql://…`. Its settings are
+/// not changed. Errors name the address without the password. A while after `interrupt` is set the connections are
+/// cut.
 ///
 /// # Errors
-/// [`OltpError`] where the address is not one, or nobody answers there.
+/// [`OltpError`] if the address is invalid or no server answers there.
 pub fn connect(address: &str, interrupt: &Arc<AtomicBool>) -> Result<Arc<dyn Database>, OltpError> {
     let database = match address.split_once("://") {
         Some(("mariadb" | "mysql", _)) => crate::mariadb::connect(address, interrupt)?,

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   Settings ─► Instance (a server of our own) ─► Database ─► load ─► terminals, a Session each ─► Interval
-//!                                                    └─► check: the conditions of consistency
+//!                                                    └─► check: the consistency conditions
 //! ```
 //!
-//! The benchmark itself is `lowtide_engines::tpcc`: the rows, the inputs of each transaction and their mix.
-//! Each engine has a module that turns them into statements. Not here: where the data directory lies and how
-//! long a measurement is (crate `lowtide-lab`), and what its numbers mean (crate `lowtide-record`).
+//! The benchmark itself (rows, transaction inputs and their mix) is `lowtide_engines::tpcc`. Each engine has a
+//! module that turns them into statements. The crate `lowtide-lab` chooses the data directory and the length of a
+//! measurement; the crate `lowtide-record` interprets the numbers.
 //!
 //! Source: TPC Benchmark C, Standard Specification, Revision 5.11 (clauses are named in the code).
 

@@ -1,8 +1,8 @@
-//! The process of a server: found, started under a user of its own, watched, ended; it never outlives lowtide.
+//! The process of a server of our own: finds the program, starts it under its own user, watches it and ends it.
 //!
-//! `setpriv` of util-linux drops root and asks the kernel to kill the server when the thread that started it ends. So a
-//! thread that does nothing else starts it, and lives as long as the [`Process`]. Not here: what servers are told and how
-//! they are asked whether they are up: that is their engines'.
+//! A server never outlives lowtide. `setpriv` of util-linux drops root and asks the kernel to kill the server when
+//! the thread that started it ends. So a dedicated thread starts the server, and lives as long as the [`Process`].
+//! The module of each engine chooses the options and checks that the server is up.
 
 use crate::OltpError;
 use crate::watchdog::{Registration, Server, Watchdog};
@@ -18,19 +18,19 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often a process is asked whether it has ended.
+/// Interval at which a process is checked for its end.
 pub(crate) const POLL: Duration = Duration::from_millis(20);
 
-/// The most that is read of a log to find its most telling line.
+/// Maximum bytes of a log that are searched for its most informative line.
 const LOG_READ: u64 = 4 << 20;
 
-/// Folders beside those of `PATH` where packages put servers.
+/// Folders, besides those of `PATH`, in which packages install servers.
 const FOLDERS: [&str; 5] = ["/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin"];
 
-/// The first of `names` in `programs`, or else in `PATH` and the folders of servers; `hint` says how to get it.
+/// Finds the first of `names` in `programs`, or else in `PATH` and [`FOLDERS`]. `hint` tells how to install it.
 ///
 /// # Errors
-/// [`OltpError::Missing`].
+/// [`OltpError::Missing`] if there is none.
 pub(crate) fn find(programs: Option<&Path>, names: &[&str], hint: &str) -> Result<PathBuf, OltpError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = match programs {
@@ -59,11 +59,11 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// As root, the first of `names` that this machine knows, or else `nobody`: servers refuse to be root. `None` for
-    /// everybody else: the server is the same user.
+    /// If lowtide is root, the first of `names` that this machine has, or else `nobody`: servers refuse to run as
+    /// root. `None` if lowtide is not root: the server then runs as the same user.
     ///
     /// # Errors
-    /// [`OltpError`] where there is no such user.
+    /// [`OltpError`] if the machine has none of these users.
     pub(crate) fn of_server(names: &[&str]) -> Result<Option<User>, OltpError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -79,7 +79,7 @@ impl User {
         };
         found.map(Some).ok_or_else(|| OltpError::Invalid(none()))
     }
-    /// A line of `/etc/passwd`: `name:password:uid:gid:…`.
+    /// Finds the user `name` in `/etc/passwd`, whose lines are `name:password:uid:gid:…`.
     fn in_list(users: &str, name: &str) -> Option<User> {
         let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
         let mut numbers = line.split(':').skip(2).map(str::parse);
@@ -88,17 +88,17 @@ impl User {
             _ => None,
         }
     }
-    /// Gives a directory to this user.
+    /// Changes the owner of a directory to this user.
     ///
     /// # Errors
-    /// [`OltpError`] where it cannot be given away, or where the user cannot get to it.
+    /// [`OltpError`] if the owner cannot be changed or the user cannot reach the directory.
     pub(crate) fn give(&self, directory: &Path) -> Result<(), OltpError> {
         let (uid, gid) = (rustix::fs::Uid::from_raw(self.uid), rustix::fs::Gid::from_raw(self.gid));
         rustix::fs::chown(directory, Some(uid), Some(gid))
             .map_err(|error| io_error(directory, error.into()))?;
         self.reaches(directory)
     }
-    /// Whether the user can get to it.
+    /// Checks that the user can reach the directory.
     fn reaches(&self, directory: &Path) -> Result<(), OltpError> {
         let directory = directory.canonicalize().map_err(|source| io_error(directory, source))?;
         for folder in directory.ancestors() {
@@ -121,11 +121,11 @@ impl User {
     }
 }
 
-/// Gives directories to `user`, where there is one, and closes them to everybody else: who reaches the socket of a server of
-/// ours is let in without a password.
+/// Gives directories to `user`, if any, and closes them to everybody else: a server of ours accepts everybody who
+/// reaches its socket without a password.
 ///
 /// # Errors
-/// [`OltpError`] where one cannot be given away or closed, or where the user cannot get to it.
+/// [`OltpError`] if a directory cannot be given away or closed, or the user cannot reach it.
 pub(crate) fn keep_private<'a>(
     user: Option<&User>,
     directories: impl IntoIterator<Item = &'a PathBuf>,
@@ -143,26 +143,26 @@ pub(crate) fn keep_private<'a>(
 /// A process that ends with lowtide; dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// What it is called in errors.
+    /// Name of the program, for errors.
     name: String,
     child: Child,
     log: PathBuf,
-    /// Where the log ended when it began: what stands before is of another run.
+    /// Length of the log at the start of the process; earlier lines are from another run.
     log_begin: u64,
-    /// Where it ended when the server was up: complaints before that kept it from nothing.
+    /// Length of the log when the server came up. Earlier warnings were harmless.
     log_up: u64,
-    /// Has it killed a while after an interrupt.
+    /// Kills the process a while after an interrupt.
     _registration: Registration,
-    /// Dropping it lets the thread that started the child go.
+    /// Dropping it ends the thread that started the child.
     _keep: mpsc::Sender<()>,
     _keeper: JoinHandle<()>,
 }
 
 impl Process {
-    /// Starts `program`; what it prints goes to the end of `log`. `watchdog` kills it a while after an interrupt.
+    /// Starts `program` and appends its output to `log`. `watchdog` kills the process a while after an interrupt.
     ///
     /// # Errors
-    /// [`OltpError`] where it, or `setpriv`, cannot be started.
+    /// [`OltpError`] if `program` or `setpriv` cannot be started.
     pub(crate) fn start(
         program: &Path,
         arguments: &[String],
@@ -190,7 +190,7 @@ impl Process {
         for (name, _) in std::env::vars_os().filter(|(name, _)| speaks_to_servers(name)) {
             command.env_remove(name);
         }
-        // A group of its own: Ctrl-C in the terminal is for lowtide, which then ends the server in order.
+        // A process group of its own: Ctrl-C in the terminal reaches lowtide only, which then shuts the server down.
         command.process_group(0).stdin(Stdio::null());
         let copy = output.try_clone().map_err(|source| io_error(log, source))?;
         command.stdout(copy).stderr(output);
@@ -200,37 +200,37 @@ impl Process {
         let (log, log_up) = (log.to_owned(), log_begin);
         Ok(Process { name, child, log, log_begin, log_up, _registration, _keep, _keeper })
     }
-    /// Its number.
+    /// The process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
-    /// Says that it is up: what its log marks as errors from now on is why something fails later.
+    /// Marks the server as up: errors logged from now on explain later failures.
     pub(crate) fn is_up(&mut self) {
         self.log_up = fs::metadata(&self.log).map_or(self.log_begin, |log| log.len());
     }
-    /// The first line with one of `marks` since it was up, and where it stands.
+    /// The first line with one of `marks` that was logged since the server came up, and the path of the log.
     pub(crate) fn complaint(&self, marks: &[&str]) -> Option<(String, PathBuf)> {
         let text = tail(&self.log, self.log_up).ok()?;
         Some((marked_line(&text, marks)?.to_owned(), self.log.clone()))
     }
-    /// How it ended; `None` while it runs.
+    /// The exit status; `None` while the process runs.
     ///
     /// # Errors
-    /// [`OltpError`] where the kernel does not say.
+    /// [`OltpError`] if the kernel cannot report the status.
     pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>, OltpError> {
         self.child.try_wait().map_err(|source| io_error(&self.log, source))
     }
-    /// Asks it to end.
+    /// Sends `signal` to the process.
     pub(crate) fn ask(&mut self, signal: rustix::process::Signal) {
-        // Until it is waited for, its number is not given to another.
+        // The kernel does not reuse a process id before the process is waited for.
         if let Ok(None) = self.child.try_wait() {
             let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal);
         }
     }
-    /// Waits at most so long for it to end; `None` where it still runs.
+    /// Waits up to `limit` for the process to end; `None` if it still runs.
     ///
     /// # Errors
-    /// [`OltpError`] where the kernel does not say, or when `interrupt` is set.
+    /// [`OltpError`] if the kernel cannot report the status or `interrupt` is set.
     pub(crate) fn wait(
         &mut self,
         limit: Duration,
@@ -245,20 +245,20 @@ impl Process {
             }
         }
     }
-    /// Whether it still runs.
+    /// Checks that the process still runs.
     ///
     /// # Errors
-    /// [`OltpError::Server`] where it ended by itself.
+    /// [`OltpError::Server`] if it ended by itself.
     pub(crate) fn check(&mut self, marks: &[&str]) -> Result<(), OltpError> {
         match self.ended()? {
             Some(status) => Err(self.error(&how_it_ended(status), marks)),
             None => Ok(()),
         }
     }
-    /// Asks it to end in order, and waits for that; `late` is what it did where it still runs after `limit`.
+    /// Asks the process to shut down and waits for its end. `late` is the error text if it still runs after `limit`.
     ///
     /// # Errors
-    /// [`OltpError::Server`] where it ends otherwise, or not.
+    /// [`OltpError::Server`] if it ends with a failure or does not end.
     pub(crate) fn end(
         &mut self,
         signal: rustix::process::Signal,
@@ -273,8 +273,8 @@ impl Process {
             None => Err(self.error(late, marks)),
         }
     }
-    /// The error for a process that did what it should not; the line of its log that says most is the first with one of
-    /// `marks` since it was up, or before, or else the last.
+    /// The error for a process that failed, with the most informative line of its log: the first with one of `marks`
+    /// since the server came up, else the first such line before, else the last line.
     pub(crate) fn error(&self, what: &str, marks: &[&str]) -> OltpError {
         let since_begin = || telling_line(&tail(&self.log, self.log_begin).unwrap_or_default(), marks);
         OltpError::Server {
@@ -295,13 +295,13 @@ impl Drop for Process {
     }
 }
 
-/// Whether a variable of the environment is a setting of a server or its clients: a server of ours has those of its
-/// arguments and its own file, and no others.
+/// Returns whether an environment variable configures a server or its clients. Such variables are removed: a server
+/// of ours takes its settings from its arguments and its own file only.
 fn speaks_to_servers(name: &OsStr) -> bool {
     ["PG", "MYSQL", "MARIADB"].iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
 }
 
-/// What a process did that ended.
+/// Describes an exit status for an error message.
 pub(crate) fn how_it_ended(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit status {code}"),
@@ -310,7 +310,8 @@ pub(crate) fn how_it_ended(status: ExitStatus) -> String {
     }
 }
 
-/// The kernel kills a child when the *thread* that made it ends, so one that lives as long as the sender makes it.
+/// Starts a child from a thread that lives until the sender is dropped: the kernel kills a child when the *thread*
+/// that made it ends.
 fn spawn(mut command: Command) -> io::Result<(Child, mpsc::Sender<()>, JoinHandle<()>)> {
     let (keep, until) = mpsc::channel::<()>();
     let (tell, hear) = mpsc::channel();
@@ -323,7 +324,8 @@ fn spawn(mut command: Command) -> io::Result<(Child, mpsc::Sender<()>, JoinHandl
     Ok((child, keep, keeper))
 }
 
-/// What a log says from `begin`: its beginning, where it is long, because that is where the first error stands.
+/// Reads a log from offset `begin`. Of a long log only the first [`LOG_READ`] bytes are read, because the first error
+/// is near the beginning.
 fn tail(log: &Path, begin: u64) -> io::Result<String> {
     let mut file = File::open(log)?;
     file.seek(SeekFrom::Start(begin))?;
@@ -337,7 +339,7 @@ fn marked_line<'a>(log: &'a str, marks: &[&str]) -> Option<&'a str> {
     log.lines().find_map(|line| marks.iter().find_map(|mark| Some(line[line.find(mark)?..].trim_end())))
 }
 
-/// The first line with one of `marks`, from the mark on; else the last that is not empty.
+/// The first line with one of `marks`, from the mark on; if there is none, the last non-empty line.
 fn telling_line(log: &str, marks: &[&str]) -> String {
     let last = || log.lines().rev().find(|line| !line.trim().is_empty());
     marked_line(log, marks)
@@ -345,7 +347,7 @@ fn telling_line(log: &str, marks: &[&str]) -> String {
         .map_or_else(|| "its log says nothing".to_owned(), |line| line.trim().to_owned())
 }
 
-/// A file or directory that could not be used.
+/// The error for a file or directory that could not be used.
 pub(crate) fn io_error(path: &Path, source: io::Error) -> OltpError {
     OltpError::Io { path: path.to_owned(), source }
 }

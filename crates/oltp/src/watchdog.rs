@@ -6,8 +6,7 @@
 //! error. Measured results are kept; the data of an interrupted cell is discarded.
 //!
 //! # Not handled
-//! A server that waits for a device that never answers: the kernel does not end the process before the device
-//! answers.
+//! A server that waits for a device that never answers: the kernel cannot end such a process.
 
 use crate::network::Cut;
 use rustix::fd::OwnedFd;
@@ -32,8 +31,8 @@ enum Target {
     Server(Server),
 }
 
-/// A thread that watches an interrupt, and the connections and servers registered with it. Copies share both; the thread
-/// ends with the last of them.
+/// A thread that watches an interrupt, with the connections and servers registered for it. Clones share the thread,
+/// which ends when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Watchdog(Arc<Watched>);
 
@@ -57,19 +56,20 @@ pub(crate) struct Registration {
 }
 
 impl Watchdog {
-    /// Watches `interrupt`. If no thread can be made nothing is watched, and calls that wait for a frozen
-    /// server wait on.
+    /// Starts a thread that watches `interrupt`. If the thread cannot be started, nothing is watched, and calls to a
+    /// frozen server wait forever.
     pub(crate) fn new(interrupt: &Arc<AtomicBool>) -> Watchdog {
         let watched = Arc::new(Watched { interrupt: Arc::clone(interrupt), targets: Mutex::default() });
         let weak = Arc::downgrade(&watched);
         let _ = std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || watch(&weak));
         Watchdog(watched)
     }
-    /// Cuts this connection [`CONNECTIONS`] after the interrupt; `None` is a connection that cannot be cut.
+    /// Registers a connection, which is cut [`CONNECTIONS`] after the interrupt. `None` is a connection that cannot
+    /// be cut.
     pub(crate) fn connection(&self, cut: Option<Cut>) -> Option<Registration> {
         cut.map(|cut| self.register(Target::Connection(cut)))
     }
-    /// Kills this server and its children [`SERVERS`] after the interrupt.
+    /// Registers a server, which is killed with its children [`SERVERS`] after the interrupt.
     pub(crate) fn server(&self, server: Server) -> Registration {
         self.register(Target::Server(server))
     }
@@ -96,13 +96,13 @@ impl Drop for Registration {
     }
 }
 
-/// Checks the interrupt until nobody holds the watchdog any more.
+/// Checks the interrupt until the last [`Watchdog`] is dropped.
 fn watch(watched: &Weak<Watched>) {
     let mut interrupted: Option<Instant> = None;
     while let Some(watched) = watched.upgrade() {
         if watched.interrupt.load(Ordering::Relaxed) {
             let since = interrupted.get_or_insert_with(Instant::now).elapsed();
-            // Includes those that were registered since the last check.
+            // Includes targets that were registered after the interrupt.
             for target in watched.lock().all.values() {
                 match target {
                     Target::Connection(cut) if since >= CONNECTIONS => cut.now(),
@@ -116,7 +116,7 @@ fn watch(watched: &Weak<Watched>) {
     }
 }
 
-/// A server's process, which keeps its number as long as this is held or its parent has not waited for it.
+/// A server's process. Its id is not reused while its parent has not waited for it.
 #[derive(Debug)]
 pub(crate) struct Server {
     number: u32,
@@ -124,12 +124,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The handle of a child of this process that nobody has waited for yet.
+    /// The handle of a child of this process that has not been waited for yet.
     pub(crate) fn of(number: u32) -> Server {
         Server { number, process: open(number) }
     }
-    /// Kills it with its children: those of PostgreSQL have sessions of their own, and a frozen one would not notice that
-    /// its parent is gone.
+    /// Kills the server and its children. The children of PostgreSQL have sessions of their own, and a frozen child
+    /// would not notice that its parent has ended.
     pub(crate) fn kill(&self) {
         let Some(process) = &self.process else { return };
         let children = children(self.number);
@@ -145,8 +145,8 @@ fn open(number: u32) -> Option<OwnedFd> {
     pidfd_open(number, PidfdFlags::empty()).ok()
 }
 
-/// Handles of a process's children. Each one's parent is checked once its handle is open, so that a reused
-/// number never names another process.
+/// Handles of a process's children. The parent of each child is checked again once the handle is open, so that a
+/// reused process id never leads to another process.
 fn children(parent: u32) -> Vec<OwnedFd> {
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -157,7 +157,8 @@ fn children(parent: u32) -> Vec<OwnedFd> {
     held.collect()
 }
 
-/// The fourth field of `/proc/N/stat`; the second, the program's name, may hold anything but is the last in parentheses.
+/// The parent's id: the fourth field of `/proc/N/stat`. The second field, the program's name, may contain any
+/// character, so the search begins after the last `)`.
 fn parent_of(number: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
@@ -177,7 +178,7 @@ mod tests {
         let watchdog = Watchdog::new(&interrupt);
         let (mut waiting, _silent) = UnixStream::pair().expect("sockets");
         let _connection = watchdog.connection(Cut::of(&waiting)).expect("registered");
-        // A child in a session of its own, both frozen.
+        // A shell and a child in a session of its own, both frozen.
         let script = "setsid sleep 600 & echo $!; kill -STOP $!; kill -STOP $$";
         let mut child = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().expect("sh");
         let mut line = [0; 16];

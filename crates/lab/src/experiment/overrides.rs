@@ -1,9 +1,11 @@
 //! `--set key=value`: changes of an experiment from the command line.
 //!
-//! A key is dotted (`workload.threads`) or a unique end of a dotted key (`threads`, `layout.reserve`). If the short key
-//! is a factor, it means the factor, including the levels in steps. A value is TOML, or else a string, so
-//! `duration=60s` needs no quotes. Setting one of several exclusive keys (`duration` or `until`) replaces the other.
-//! Not here: steps, comparisons and claims, which are the experiment's question and can be changed only in its file.
+//! A key is dotted (`workload.threads`) or a unique end of a dotted key (`threads`, `layout.reserve`). If the short
+//! key is also a factor, the override sets the factor, including its levels in steps. A value is TOML, or else a
+//! string, so `duration=60s` needs no quotes. Setting one of several exclusive keys (`duration` or `until`) replaces
+//! the other.
+//!
+//! Steps, comparisons and claims define the experiment's question, and can be changed only in its file.
 
 use super::document::{Document, Origin};
 use super::error::{BadInput, Problem, Source};
@@ -222,7 +224,7 @@ impl Edit {
             || schema::SWEEP.names().any(|factor| path.ends_with(&format!("sweep.{factor}")));
         let has_elements = document.place(&format!("{path}.0")).is_some();
         let text = &document.text()[value.clone()];
-        // `[table]`, or one of several `[[table]]`; a list in one line has elements, too.
+        // Tables are `[table]` or one of several `[[table]]`. An inline list has elements too, but can be replaced.
         if may_be_table && text.starts_with('[') && (!has_elements || text.starts_with("[[")) {
             let message =
                 format!("`{path}` is a table under its own header here, and cannot be set as a whole");
@@ -233,7 +235,7 @@ impl Edit {
     }
 }
 
-/// Removes keys that have no effect any more: `max` and `precision` without `until`, and a pattern with a trace.
+/// Removes keys that no longer have an effect: `max` and `precision` without `until`, and a pattern with a trace.
 fn without(document: Document, paths: impl IntoIterator<Item = String>) -> Result<Document, Problem> {
     paths.into_iter().try_fold(document, |document, path| {
         let Some(place) = document.place(&path) else { return Ok(document) };

@@ -1,4 +1,4 @@
-//! The resolved experiment: the part that a store keeps in addition to the text, so that reports need not parse the text.
+//! The resolved experiment. A store keeps it in addition to the text, so that reports need not parse the text.
 //!
 //! # Not kept
 //! Events, the requests of a trace and the addresses of servers, which reports do not need.
@@ -57,7 +57,7 @@ impl Resolved {
         }
     }
 
-    /// Reads a JSON text; `None` if no experiment resolves to it. The text is untrusted, like the store.
+    /// Reads a JSON text. `None` if the text is not a valid resolved experiment; like the store, it is untrusted.
     fn from_json(json: &str) -> Option<Resolved> {
         let resolved: Resolved = serde_json::from_str(json).ok()?;
         let is_step = |step: &Step| {
@@ -84,7 +84,7 @@ impl Resolved {
         serde_json::to_string(self).expect("plain values serialise")
     }
 
-    /// Whether it runs modelled databases, in virtual time.
+    /// Returns whether it runs modelled databases, in virtual time.
     pub fn is_modelled(&self) -> bool {
         let Some(oltp) = self.load.work.transactions() else { return false };
         let swept = self.steps.iter().filter_map(|step| step.factor(FactorName::Engine));
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// Damaged JSON, to which no experiment resolves.
+    /// Damaged JSON that is not a valid resolved experiment.
     fn harms() -> Vec<(&'static str, Value)> {
         let factor = |name: &str, levels: Value| json!({ "name": name, "levels": levels });
         let sound = serde_json::to_value(resolved()).expect("plain values serialise");
@@ -173,8 +173,8 @@ mod tests {
         ]
     }
 
-    /// Symptom: `fit` panicked and reports looped on a damaged or hostile store. Cause: any JSON of the right types was
-    /// used. Fix: JSON to which no experiment resolves is ignored, and the text is used instead.
+    /// Symptom: `fit` panicked and reports looped on a damaged or hostile store. Cause: any JSON of the right types
+    /// was accepted. Fix: JSON that is not a valid resolved experiment is ignored, and the text is used instead.
     #[test]
     fn the_text_replaces_damaged_json() {
         for (name, harm) in harms() {

@@ -1,9 +1,9 @@
-//! The bins of fio's latency histograms (`stat.h`: `FIO_IO_U_PLAT_BITS` 6, `FIO_IO_U_PLAT_VAL` 64), and histograms made
-//! of lists of percentiles.
+//! The bins of fio's latency histograms (`stat.h`: `FIO_IO_U_PLAT_BITS` 6, `FIO_IO_U_PLAT_VAL` 64), and histograms
+//! made from lists of percentiles.
 //!
-//! A bin is exact below 128; above, each power of two has 64 bins, of which fio prints the middle. Version 3 counts
-//! nanoseconds in 29 groups, version 2 microseconds in 19. Logs may hold 2ⁿ bins in one column (`log_hist_coarseness`
-//! n). The check is `plat_idx_to_val` of fio's own `stat.c`, through real runs.
+//! Below 128 each value has its own bin. Above, each power of two has 64 bins, and fio prints the middle of a bin.
+//! Version 3 counts nanoseconds in 29 groups, version 2 microseconds in 19. A log may combine 2ⁿ bins in one column
+//! (`log_hist_coarseness` n). Imports of real runs check this module against `plat_idx_to_val` of fio's `stat.c`.
 
 use lowtide_core::{Latency, Nanos};
 
@@ -13,20 +13,20 @@ const VALUES: usize = 1 << BITS;
 const GROUPS_NS: usize = 29;
 /// Groups of fio 2, in microseconds.
 const GROUPS_US: usize = 19;
-/// Columns of a line of a histogram log at least: time, direction, block size, and bins at the coarsest.
+/// Minimum columns of a line of a histogram log: time, direction, block size, and the bins at the coarsest setting.
 pub(super) const FEWEST_COLUMNS: usize = 3 + GROUPS_US;
 
-/// The layout that so many bins have.
+/// The layout of a histogram, derived from its number of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Bins that one column holds.
+    /// Bins per column.
     together: usize,
-    /// Nanoseconds of the unit that is counted.
+    /// Nanoseconds per unit of the counted latency.
     unit_ns: u64,
 }
 
 impl Layout {
-    /// The layout with so many bins; `None` where fio has none.
+    /// The layout with `count` columns; `None` if fio has no such layout.
     pub(super) fn of_count(count: usize) -> Option<Layout> {
         [(GROUPS_NS, 1), (GROUPS_US, 1000)].into_iter().find_map(|(groups, unit_ns)| {
             let together = (0..=BITS).map(|n| 1 << n).find(|together| count * together == groups * VALUES)?;
@@ -34,7 +34,7 @@ impl Layout {
         })
     }
 
-    /// The latency that column `index` stands for: the middle of its bins.
+    /// The latency of column `index`: the middle of its bins.
     pub(super) fn value(self, index: usize) -> Nanos {
         let (first, last) = (index * self.together, (index + 1) * self.together - 1);
         let middle = (middle(first) + middle(last)) / 2;
@@ -52,8 +52,8 @@ fn middle(index: usize) -> u64 {
     base + ((index % VALUES) as u64 * 2 + 1) * (1 << shift) / 2
 }
 
-/// A histogram of `count` operations that has the given percentiles `(percent, latency)`, in order of percent, and the
-/// longest latency `max`. What lies between two percentiles is put at the upper one.
+/// A histogram of `count` operations with the given percentiles `(percent, latency)`, in order of percent, and the
+/// maximum latency `max`. Operations between two percentiles are placed at the upper one.
 pub(super) fn of_percentiles(percentiles: &[(f64, u64)], count: u64, max: u64) -> Latency {
     let mut latency = Latency::default();
     if percentiles.is_empty() || count == 0 {
@@ -61,7 +61,7 @@ pub(super) fn of_percentiles(percentiles: &[(f64, u64)], count: u64, max: u64) -
     }
     let mut counted = 0;
     for (percent, ns) in percentiles {
-        // The longest is known apart, so one operation is kept for it.
+        // The maximum is given separately, so one operation is kept for it.
         let upto = ((count as f64 * percent / 100.0).ceil() as u64).min(count - 1);
         latency.record_many(Nanos::new((*ns).min(max)), upto.saturating_sub(counted));
         counted = counted.max(upto);
@@ -94,7 +94,7 @@ mod tests {
             let latency = of_percentiles(&list, count, 70_000);
             assert_eq!(latency.count(), count);
             assert!((latency.max().get() as f64 / 70_000.0 - 1.0).abs() < 0.001);
-            // Where a percentile falls between two operations, one of them decides.
+            // With few operations, the percentiles are too coarse to compare.
             if count > 1000 {
                 for (percent, ns) in list {
                     let found = latency.percentile(percent).get() as f64;

@@ -1,8 +1,8 @@
 //! Builds a campaign from runs: settings that differ become factors, and time series get a verdict.
 //!
-//! Factors have the names and values of lowtide's experiments, so that `compare` can match cells. If the settings of runs
-//! are equal, the factor `job` distinguishes them; runs of the same job are repetitions. Not here: the rules for verdicts
-//! (`lowtide_record::analysis`).
+//! Factors have the names and values of lowtide's experiments, so that `compare` can match cells. If the settings of
+//! runs are equal, the factor `job` distinguishes them. Runs of the same job are repetitions.
+//! `lowtide_record::analysis` holds the rules for verdicts.
 
 use super::error::ImportError;
 use super::run::Run;
@@ -17,10 +17,10 @@ use std::path::PathBuf;
 /// The settings that may be factors, in the order in which an experiment would vary them.
 const SETTINGS: [&str; 7] = ["pattern", "file_size", "block", "mix", "rate", "threads", "depth"];
 
-/// The reason for which totals have no steady state.
+/// The reason why totals have no steady state.
 const ONE_NUMBER: &str = "one number for the whole run has no steady state: it takes a time series (fio: \
                           `write_bw_log` and `log_avg_msec`; sysbench: `--report-interval`)";
-/// The reason for which writes to data of unknown size have no steady state.
+/// The reason why writes to data of unknown size have no steady state.
 const NO_SIZE: &str = "nothing says how much data was written to, so a fresh drive cannot be told from a settled one: \
                        say it with `--size`";
 

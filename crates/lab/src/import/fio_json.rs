@@ -1,9 +1,12 @@
-//! What fio prints with `--output-format=json`, `json+` or `normal,json`: one [`Run`] for each of its jobs.
+//! Parses the output of fio with `--output-format=json`, `json+` or `normal,json`: one [`Run`] per job.
 //!
-//! Text before and after the object is passed over. Version 3 counts bytes and nanoseconds; version 2 KiB and
-//! microseconds (`io_bytes` without `io_kbytes`, `clat` without `_ns`). Of several objects (`--status-interval`) the last
-//! holds the whole run. Latency is `lat_ns` where it has a distribution, else `clat_ns`. Not here: trims and syncs, of
-//! which there are only counts: they become facts; and the disk's own statistics.
+//! Text before and after the JSON object is skipped. Version 3 counts bytes and nanoseconds; version 2 counts KiB and
+//! microseconds (`io_bytes` without `io_kbytes`, `clat` without `_ns`). With several objects (`--status-interval`)
+//! the last one covers the entire run. Latency is `lat_ns` if that has a distribution, else `clat_ns`. Trims and
+//! syncs, of which fio prints only counts, become facts.
+//!
+//! # Not handled
+//! The disk statistics that fio prints.
 
 use super::bins;
 use super::error::ImportError;
@@ -34,7 +37,7 @@ pub(super) fn read(source: &Source) -> Result<Vec<Run>, ImportError> {
         let alone = list.iter().filter(same).count() == 1;
         let mut run = self::job(&place, &global, alone)?;
         if !alone {
-            // Clones of a job (`numjobs`) that report apart have one name.
+            // The clones of a job (`numjobs`) that report separately have the same name.
             run.job = format!("{}.{}", run.job, 1 + list[..index].iter().filter(same).count());
         }
         run.facts.splice(0..0, facts(&whole, passed));
@@ -44,7 +47,7 @@ pub(super) fn read(source: &Source) -> Result<Vec<Run>, ImportError> {
     Ok(runs)
 }
 
-/// The last object of fio in a text, and how many stand before it.
+/// The last fio object in a text, and the number of objects before it.
 fn last_object(source: &Source) -> Result<(Json, usize), ImportError> {
     let text = &source.text;
     let mut found = None;
@@ -70,7 +73,7 @@ fn last_object(source: &Source) -> Result<(Json, usize), ImportError> {
     found.map(|object| (object, count - 1)).ok_or_else(none)
 }
 
-/// What serde_json says, without its own line and column.
+/// The message of serde_json without its own line and column.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     format!("this is not JSON: {}", text.split(" at line ").next().unwrap_or(&text))
@@ -117,14 +120,14 @@ fn job(place: &Place<'_>, global: &Options, alone: bool) -> Result<Run, ImportEr
     Ok(run)
 }
 
-/// What a job did in one direction.
+/// The results of a job in one direction.
 struct Direction {
     count: u64,
     bytes: u64,
     runtime_ms: u64,
     latency: Latency,
     percentiles: Percentiles,
-    /// Which latency it is, and how much of its distribution is known.
+    /// The source of the latency, and the available part of its distribution.
     kept: Option<&'static str>,
 }
 
@@ -178,7 +181,7 @@ impl Direction {
     }
 }
 
-/// The bins of JSON+: by latency in version 3, by number, beside the layout, in version 2.
+/// The bins of JSON+. In version 3 the keys are latencies; in version 2 they are bin numbers, next to the layout.
 fn histogram(place: &Place<'_>, unit_ns: u64) -> Result<Latency, ImportError> {
     let Json::Object(bins) = place.value else { return Err(place.refuse("bins by latency")) };
     let layout = bins.get("FIO_IO_U_PLAT_NR").and_then(Json::as_u64);
@@ -199,7 +202,7 @@ fn histogram(place: &Place<'_>, unit_ns: u64) -> Result<Latency, ImportError> {
     Ok(latency)
 }
 
-/// `(percent, ns)` in order of percent.
+/// Percentiles as `(percent, ns)`, in order of percent.
 fn percentiles(place: &Place<'_>, unit_ns: u64) -> Result<Vec<(f64, u64)>, ImportError> {
     let Json::Object(list) = place.value else { return Err(place.refuse("latencies by percent")) };
     let mut found = Vec::new();
@@ -208,7 +211,7 @@ fn percentiles(place: &Place<'_>, unit_ns: u64) -> Result<Vec<(f64, u64)>, Impor
         let percent = name.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
         let percent =
             percent.ok_or_else(|| place.refuse("the name of a percentile is a number up to 100"))?;
-        // fio 2.x ends its list with zeroes that mean nothing.
+        // fio 2.x pads the end of its list with zeroes.
         if percent > 0.0 {
             found.push((percent, place.whole(MOST / unit_ns)? * unit_ns));
         }
@@ -217,7 +220,7 @@ fn percentiles(place: &Place<'_>, unit_ns: u64) -> Result<Vec<(f64, u64)>, Impor
     Ok(found)
 }
 
-/// What is known of latency, for people.
+/// The fact that describes the available latency.
 fn kept(directions: &[&Direction]) -> Option<(String, String)> {
     let kept = directions.iter().find_map(|direction| direction.kept)?;
     Some(("latency".to_owned(), kept.to_owned()))
@@ -241,7 +244,7 @@ fn facts(whole: &Json, passed: usize) -> Vec<(String, String)> {
     facts
 }
 
-/// When a job began: as newer versions of fio say, else from when fio printed and how long the job had taken.
+/// Start time of a job: as newer versions of fio report it, else the time of the output minus the job's duration.
 fn started_at(whole: &Json, job: &Json) -> Option<String> {
     let ms = match job["job_start"].as_i64() {
         Some(ms) => ms,

@@ -1,9 +1,12 @@
-//! The lines of fio's logs: `time (ms), value, direction, block size, …` ("Log file formats" of fio's manual).
+//! Parses fio's logs: lines of `time (ms), value, direction, block size, …` ("Log file formats" in fio's manual).
 //!
 //! Values are KiB/s, operations per second or latency; a histogram log has bins in place of the value. Latency is
-//! nanoseconds, as fio 3 writes it: fio 2 wrote microseconds, and nothing in a log says so. Columns after the block size
-//! (offset, priority, issue time) are passed over. Not here: what the entries of several logs say together (`series`),
-//! and logs with two values a line (`log_window_value=both`).
+//! taken to be in nanoseconds, as fio 3 writes it; fio 2 wrote microseconds, and a log does not contain its unit.
+//! Columns after the block size (offset, priority, issue time) are skipped. The module `series` combines the logs of
+//! a job.
+//!
+//! # Not handled
+//! Logs with two values per line (`log_window_value=both`).
 
 use super::bins::Layout;
 use super::error::ImportError;
@@ -11,7 +14,7 @@ use super::kind::Source;
 use super::run::{MOST, whole};
 use lowtide_core::Nanos;
 
-/// Which way data moved.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Read,
@@ -23,17 +26,17 @@ impl Direction {
     pub(super) const KEPT: [Direction; 2] = [Direction::Read, Direction::Write];
 }
 
-/// A line with one value.
+/// A log line with one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) time_ms: u64,
     pub(super) value: u64,
     pub(super) direction: Direction,
-    /// Bytes of the one request that the line is of; 0 where it stands for many.
+    /// Size in bytes of the line's only request; 0 if the line covers several requests.
     pub(super) block: u64,
 }
 
-/// So many operations took so long, by this time.
+/// A number of operations with the same latency, and the time of their log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Took {
     pub(super) time_ms: u64,
@@ -42,7 +45,7 @@ pub(super) struct Took {
     pub(super) count: u64,
 }
 
-/// The entries of a log with one value a line.
+/// Parses a log with one value per line.
 pub(super) fn entries(source: &Source) -> Result<Vec<Entry>, ImportError> {
     let mut entries: Vec<Entry> = Vec::new();
     each_line(source, |line, columns| {
@@ -56,7 +59,7 @@ pub(super) fn entries(source: &Source) -> Result<Vec<Entry>, ImportError> {
     Ok(entries)
 }
 
-/// The entries of a histogram log, a [`Took`] for each bin that is not empty.
+/// Parses a histogram log into a [`Took`] for each non-empty bin.
 pub(super) fn histograms(source: &Source) -> Result<Vec<Took>, ImportError> {
     let mut all: Vec<Took> = Vec::new();
     let mut last_ms = None;
@@ -83,7 +86,7 @@ pub(super) fn histograms(source: &Source) -> Result<Vec<Took>, ImportError> {
     Ok(all)
 }
 
-/// Hands out the lines that are not empty, with their number and columns.
+/// Calls `each` for the non-empty lines, with line number and columns.
 fn each_line(
     source: &Source,
     mut each: impl FnMut(usize, &[&str]) -> Result<(), ImportError>,
@@ -102,7 +105,7 @@ fn each_line(
     Ok(())
 }
 
-/// Time and direction of a line; the direction stands in column `at`, from 0.
+/// Parses time and direction of a line; `at` is the column of the direction, from 0.
 fn begin(source: &Source, line: usize, columns: &[&str], at: usize) -> Result<(u64, Direction), ImportError> {
     let time_ms = whole(source, line, "time in milliseconds", columns[0], MOST)?;
     let direction = match columns[at] {

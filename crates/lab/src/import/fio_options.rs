@@ -1,15 +1,15 @@
-//! The options of a fio job in the words of `[workload]`.
+//! Translates the options of a fio job into the keys of `[workload]`.
 //!
-//! Not here: options that no key of ours stands for; they stay among the facts as fio wrote them.
+//! Options without a corresponding key are kept as facts, as fio wrote them.
 
 use super::run::Run;
 use lowtide_core::Bytes;
 
-/// Options by name, global ones first and a job's own after them.
+/// Options by name: global options first, then the job's own.
 pub(super) type Options = Vec<(String, String)>;
 
-/// Takes from the options what a run has places for. `alone` says whether the job has one entry in the output: then its
-/// `numjobs` report together, of which fio prints no option.
+/// Sets the fields of `run` from the options. `alone` tells whether the job has a single entry in the output: its
+/// `numjobs` clones then report together, and fio does not print that option.
 pub(super) fn apply(options: &Options, alone: bool, run: &mut Run) {
     let get = |names: &[&str]| {
         let found = options.iter().rev().find(|(name, _)| names.contains(&name.as_str()));
@@ -30,13 +30,13 @@ pub(super) fn apply(options: &Options, alone: bool, run: &mut Run) {
         run.settings.push(("mix", (share / 100.0).to_string()));
     }
     if let Some(rate) = get(&["rate_iops"]) {
-        // fio's rate is of each job, ours of all.
+        // fio's rate is per job, lowtide's is the total.
         let whole = rate.parse::<u64>().ok().and_then(|rate| rate.checked_mul(u64::from(run.threads)));
         run.settings.push(("rate", whole.map_or_else(|| rate.to_owned(), |rate| rate.to_string())));
     }
     let data = get(&["size", "filesize"]).and_then(size);
     let file = get(&["filename"]);
-    // Jobs that name a file share it; others have one each.
+    // Jobs with a `filename` share that file; other jobs have a file each.
     let files = if file.is_some() { 1 } else { u64::from(run.threads) };
     run.data = data.and_then(|data| data.get().checked_mul(files)).map(Bytes::new);
     if let Some(data) = run.data {
@@ -61,8 +61,8 @@ fn in_our_words(pattern: &str) -> &str {
     }
 }
 
-/// A size as fio writes it: `4k`, `16m`, `1Gi`, `4096`; units are powers of 1024, as is fio's default. `None` for
-/// ranges, shares and what is no size.
+/// Parses a size in fio's syntax: `4k`, `16m`, `1Gi`, `4096`. Units are powers of 1024, as is fio's default. `None`
+/// for ranges, percentages and invalid sizes.
 fn size(text: &str) -> Option<Bytes> {
     let text = text.trim().to_ascii_lowercase();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

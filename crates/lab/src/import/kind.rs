@@ -1,6 +1,6 @@
 //! [`Kind`]: detects the kind of a file from its content and name.
 //!
-//! fio's logs have the same form, so the file name determines the meaning of their values. Not here: parsing.
+//! fio's logs all have the same form, so only the file name tells the meaning of their values.
 
 use super::error::ImportError;
 use lowtide_core::suggest;
@@ -25,7 +25,7 @@ pub enum Log {
     Bandwidth,
     /// Operations per second.
     Iops,
-    /// Latency of a request from its submission or before it (`_lat`, `_clat`).
+    /// Request latency, total or from submission (`_lat`, `_clat`).
     Latency,
     /// Histograms of completion latency.
     Histogram,

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Every parser returns [`run::Run`]s: jobs with their rows. [`campaign`] turns jobs into cells: settings that differ
-//! become factors, and a time series is analysed like that of a cell measured by lowtide. A run with totals only has one
-//! row and no steady state. Not here: traces, which are loads and not results ([`lowtide_files::trace`]).
+//! become factors, and a time series is analysed like that of a cell measured by lowtide. A run with only totals has
+//! one row and no steady state. Traces are loads, not results; [`lowtide_files::trace`] reads them.
 
 mod bins;
 mod campaign;

@@ -1,13 +1,13 @@
 //! [`Run`]: one job of another program, the result of every parser.
 //!
-//! Not here: the choice of factors (`campaign`).
+//! The module `campaign` chooses the factors.
 
 use super::error::ImportError;
 use super::kind::Source;
 use crate::store::Measured;
 use lowtide_core::Bytes;
 
-/// Limit of counts and bytes. A few of them can be added without overflow.
+/// Limit of counts and bytes. Several of them can be added without overflow.
 pub(super) const MOST: u64 = 1 << 60;
 /// Limit of the duration of a run: a year, in milliseconds.
 pub(super) const MOST_MS: u64 = 366 * 24 * 3600 * 1000;
@@ -21,19 +21,19 @@ pub(super) struct Run {
     pub(super) program: &'static str,
     /// Its name among the jobs of its file.
     pub(super) job: String,
-    /// Its settings in the words of `[workload]`, as levels are written: `("block", "4KiB")`.
+    /// Its settings under the keys of `[workload]`, in the notation of levels: `("block", "4KiB")`.
     pub(super) settings: Vec<(&'static str, String)>,
     /// The target, if known.
     pub(super) target: Option<String>,
     /// Size of the data under test, if known.
     pub(super) data: Option<Bytes>,
-    /// Threads, or processes, together.
+    /// Total number of threads or processes.
     pub(super) threads: u32,
     /// Its rows in order: one for the whole run, or a series.
     pub(super) measured: Vec<Measured>,
     /// Whether the rows are a time series, as opposed to one row of totals.
     pub(super) is_series: bool,
-    /// The reason for which it failed, if it did.
+    /// The reason of a failed run.
     pub(super) failure: Option<String>,
     /// Start time (RFC 3339), if known.
     pub(super) started_at: Option<String>,

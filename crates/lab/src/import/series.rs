@@ -1,13 +1,14 @@
 //! Combines the logs of a job into one time series.
 //!
 //! fio's entries are unevenly spaced, and each covers the time since the previous entry. They are distributed over
-//! intervals of equal length, in proportion to time, which preserves sums. The length is the median gap between entries.
-//! If every line is one request, it is a second, or a tenth of a shorter run. A log that begins late, or with the time of
-//! day (`log_unix_epoch`), begins one gap before its first entry. fio logs nothing for the end of a run after its last
-//! entry, so that part is missing.
+//! intervals of equal length, in proportion to time, which preserves sums. The length is the median gap between
+//! entries; if every line is one request, it is 1 s, or a tenth of a shorter run. A log that begins late, or with the
+//! time of day (`log_unix_epoch`), begins one gap before its first entry. fio logs nothing between its last entry and
+//! the end of the run, so that part is missing.
 //!
-//! Bytes come from the bandwidth log, and operations from the IOPS log; both may also come from any log with one line per
-//! request. Latency has a distribution if it comes from a histogram log or from such a log, and otherwise only a mean.
+//! Bytes come from the bandwidth log and operations from the IOPS log. Any log with one line per request can replace
+//! either. Latency has a distribution if it comes from a histogram log or a log with one line per request; otherwise
+//! only means are known.
 
 use super::error::ImportError;
 use super::fio_log::{self, Direction, Entry, Took};
@@ -18,7 +19,7 @@ use lowtide_core::Latency;
 use lowtide_record::{Percentiles, Row};
 use std::path::PathBuf;
 
-/// Times above this are in milliseconds since 1970, since no run takes three years.
+/// Times above this are in milliseconds since 1970: no run takes three years.
 const EPOCH_MS: u64 = 100_000_000_000;
 
 /// Minimum gap between fio's averages, in milliseconds. Lines of single requests are closer together.
@@ -27,7 +28,7 @@ const SAMPLED_MS: u64 = 100;
 /// The logs of one job.
 #[derive(Debug)]
 struct Job {
-    /// Directory and job name, which are equal for the logs of a job.
+    /// Directory and job name, which all logs of a job share.
     key: (Option<PathBuf>, String),
     path: PathBuf,
     bandwidth: Option<Vec<Entry>>,
@@ -189,7 +190,7 @@ impl Job {
         Ok(run)
     }
 
-    /// The intervals: their length from the entries that bytes are taken from, and their end.
+    /// The intervals of the series. The entries of bytes determine their length and end.
     fn grid(&self, bytes: &[Entry], averaged: bool) -> Result<Grid, ImportError> {
         let refuse = |message: String| {
             ImportError::file(&self.path, message, "a log of one run of fio, of at most a year")
@@ -217,7 +218,7 @@ impl Job {
         Ok(grid)
     }
 
-    /// The latency of every operation, in order of time since the origin; `None` if only means are known.
+    /// The latency of every operation, ordered by time since the origin; `None` if only means are known.
     fn took(&self, grid: Grid) -> Option<Vec<Took>> {
         let since = |time_ms: u64| time_ms.saturating_sub(grid.origin_ms);
         if let Some(histograms) = &self.histograms {
@@ -254,8 +255,8 @@ impl Job {
     }
 }
 
-/// Whether every line is one request. Averages have no block size, except bandwidth and IOPS of fio 2, whose lines are
-/// far apart.
+/// Returns whether every line is one request. Lines with averages have no block size, except in the bandwidth and
+/// IOPS logs of fio 2, whose lines are far apart.
 fn is_single(entries: &[Entry], what: Log) -> bool {
     let sampled = || what != Log::Latency && least_gap(entries).is_some_and(|gap| gap >= SAMPLED_MS);
     !entries.is_empty() && entries.iter().all(|entry| entry.block > 0) && !sampled()
@@ -276,13 +277,13 @@ fn least_gap(entries: &[Entry]) -> Option<u64> {
     gaps(entries).first().copied()
 }
 
-/// The median gap, at least a millisecond.
+/// The median gap, at least 1 ms.
 fn usual_gap(entries: &[Entry]) -> Option<u64> {
     let gaps = gaps(entries);
     gaps.get(gaps.len() / 2).map(|gap| (*gap).max(1))
 }
 
-/// The time and amount that each entry of a direction covers.
+/// The time span and amount that each entry of a direction covers.
 fn spans(entries: &[Entry], of: Direction, grid: Grid, amount: impl Fn(&Entry, u64) -> f64) -> Vec<Span> {
     let mut from_ms = 0;
     let span = |entry: &Entry| {
@@ -294,8 +295,8 @@ fn spans(entries: &[Entry], of: Direction, grid: Grid, amount: impl Fn(&Entry, u
     entries.iter().filter(|entry| entry.direction == of).map(span).collect()
 }
 
-/// The amount in each interval. A span is distributed evenly over its time; an instant belongs to the interval that ends
-/// at or after it.
+/// The amount in each interval. A span is distributed evenly over its time; an instant belongs to the interval that
+/// ends at or after it.
 fn sums(spans: &[Span], grid: Grid) -> Vec<f64> {
     let (mut next, mut before, mut last) = (0, 0.0, 0.0);
     let mut cumulative = |at_ms: u64| {

@@ -1,8 +1,11 @@
-//! What `sysbench fileio` prints, versions 0.4, 0.5 and 1.0: one [`Run`], a series with `--report-interval`.
+//! Parses the output of `sysbench fileio` (versions 0.4, 0.5 and 1.0): one [`Run`], a series with
+//! `--report-interval`.
 //!
-//! sysbench counts reads, writes and syncs together in its latency, so that it is kept only of loads that read, and is
-//! else a fact. Its rates have two decimals: numbers of operations are as exact as that. Not here: histograms
-//! (`--histogram`), whose values have too few digits for a modern device.
+//! sysbench's latency covers reads, writes and syncs together. It is stored as latency only for read-only loads, and
+//! as a fact for other loads. Rates have two decimals, which limits the accuracy of the operation counts.
+//!
+//! # Not handled
+//! Histograms (`--histogram`), whose values have too few digits for a modern device.
 
 use super::error::ImportError;
 use super::kind::Source;
@@ -13,12 +16,12 @@ use lowtide_record::{Percentiles, Row};
 
 const ACCEPTED: &str = "the whole output of `sysbench fileio … run` (0.4, 0.5 or 1.0)";
 
-/// What is known of the run before its rows.
+/// The totals of the run, and the settings needed to compute rows.
 #[derive(Default)]
 struct Totals {
     block: Option<Bytes>,
     seconds: Option<f64>,
-    /// Operations, by number or by rate.
+    /// Operations, as a count or a rate.
     reads: Option<f64>,
     writes: Option<f64>,
     syncs: f64,
@@ -40,7 +43,7 @@ struct Report {
     p95_ms: Option<f64>,
 }
 
-/// The run of a file.
+/// Parses a file.
 pub(super) fn read(source: &Source) -> Result<Run, ImportError> {
     let mut run = Run { program: "sysbench", job: "fileio".to_owned(), threads: 1, ..Run::default() };
     let mut totals = Totals::default();
@@ -140,8 +143,8 @@ fn report_row(report: &Report, start_s: f64, block: Option<Bytes>, only_reads: b
     })
 }
 
-/// `[ 1s ] reads: 167.52 MiB/s writes: 111.69 MiB/s fsyncs: 711.41/s latency (ms,95%): 0.003`, or, of version 0.5,
-/// `[   1s] reads: 5.12 MB/s writes: 3.41 MB/s fsyncs: 552.21/s response time: 0.324ms (95%)`.
+/// Parses an interval report: `[ 1s ] reads: 167.52 MiB/s writes: 111.69 MiB/s fsyncs: 711.41/s latency (ms,95%):
+/// 0.003`. Version 0.5: `[   1s] reads: 5.12 MB/s writes: 3.41 MB/s fsyncs: 552.21/s response time: 0.324ms (95%)`.
 fn report(line: &str, number: usize) -> Option<Report> {
     let (time, rest) = line.strip_prefix('[')?.split_once(']')?;
     let after = |key: &str| -> Option<f64> {
@@ -161,7 +164,7 @@ fn report(line: &str, number: usize) -> Option<Report> {
     Some(Report { line: number, end_s, read_mib_per_s, write_mib_per_s, p95_ms })
 }
 
-/// A line that says how the run was set up.
+/// Parses a line with a setting of the run.
 fn setting(line: &str, run: &mut Run) {
     if let Some(version) = line.strip_prefix("sysbench ") {
         let version = version.split([' ', ':']).next().unwrap_or(version);
@@ -193,7 +196,7 @@ fn setting(line: &str, run: &mut Run) {
     }
 }
 
-/// A line of the totals at the end.
+/// Parses a line of the totals at the end.
 fn total(line: &str, totals: &mut Totals) {
     let number = |text: &str| -> Option<f64> {
         let text = text.trim().trim_end_matches(['s', 'm', ',', 'b', 'M', 'G', 'T', 'K']);
@@ -235,7 +238,7 @@ fn total(line: &str, totals: &mut Totals) {
     }
 }
 
-/// The latency of reads; of other loads it becomes a fact.
+/// The latency of a read-only load. For other loads, adds the latency as a fact.
 fn latency(totals: &Totals, only_reads: bool, run: &mut Run) -> Percentiles {
     let ns = |ms: Option<f64>| ms.unwrap_or(0.0) * 1e6;
     if only_reads {
@@ -263,7 +266,7 @@ fn latency(totals: &Totals, only_reads: bool, run: &mut Run) -> Percentiles {
     Percentiles::default()
 }
 
-/// `16KiB`, or of older versions `16Kb`: powers of 1024 in both.
+/// Parses a size, `16KiB` or in older versions `16Kb`. Both are powers of 1024.
 fn size(text: &str) -> Option<Bytes> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

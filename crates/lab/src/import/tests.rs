@@ -1,11 +1,12 @@
-//! Odd and hostile files. Not here: real ones; `crates/cli/tests/import.rs` makes them with the programs themselves.
+//! Tests of the import with unusual and hostile files. `crates/cli/tests/import.rs` imports output of the real
+//! programs.
 
 use super::*;
 use lowtide_record::analysis::Verdict;
 use proptest::prelude::*;
 use std::path::Path;
 
-/// Imports files of these names and texts.
+/// Imports files with these names and texts.
 fn files(list: &[(&str, &str)], options: &Options) -> Result<Imported, ImportError> {
     let directory = tempfile::tempdir().expect("a directory");
     let paths: Vec<PathBuf> = list.iter().map(|(name, _)| directory.path().join(name)).collect();
@@ -15,13 +16,13 @@ fn files(list: &[(&str, &str)], options: &Options) -> Result<Imported, ImportErr
     import(&paths, options)
 }
 
-/// What is said of a file, without its folder.
+/// The error for a file, without its folder.
 fn told(name: &str, text: &str) -> String {
     let error = files(&[(name, text)], &Options::default()).map(drop).expect_err(text).to_string();
     error[error.find(name).unwrap_or(0)..].to_owned()
 }
 
-/// Bytes and operations of a cell: reads, then writes.
+/// Reads, bytes read, writes and bytes written of a cell.
 fn totals(imported: &Imported, cell: usize) -> (u64, u64, u64, u64) {
     imported.measured[cell].iter().fold((0, 0, 0, 0), |(a, b, c, d), it| {
         (a + it.row.reads, b + it.row.read_bytes, c + it.row.writes, d + it.row.write_bytes)
@@ -92,7 +93,7 @@ fn what_differs_between_jobs_is_a_factor_and_the_same_again_is_a_repetition() {
     assert_eq!(labels, ["job a", "job b"]);
 }
 
-/// As fio 2.2 prints: KiB and microseconds.
+/// fio 2.2 prints KiB and microseconds.
 #[test]
 fn version_2_counts_kib_and_microseconds() {
     let text = output(&[job("a", "")])
@@ -106,7 +107,7 @@ fn version_2_counts_kib_and_microseconds() {
 
 #[test]
 fn averages_are_spread_over_even_intervals_and_sums_stay() {
-    // 1000 KiB/s for 200 ms, then 2000 for 100 late ms and 300 more: 200 + 800 KiB; writes half of it.
+    // Reads: 1000 KiB/s for 200 ms, then 2000 KiB/s for 400 ms: 1000 KiB. Writes: 500 KiB/s for 600 ms: 300 KiB.
     let bw =
         "200, 1000, 0, 0, 0\n200, 500, 1, 0, 0\n500, 2000, 0, 0, 0\n600, 500, 1, 0, 0\n600, 2000, 0, 0, 0\n";
     let iops = "200, 250, 0, 0\n600, 500, 0, 0\n600, 125, 1, 0\n";
@@ -117,7 +118,7 @@ fn averages_are_spread_over_even_intervals_and_sums_stay() {
     let rows: Vec<_> = imported.measured[0].iter().map(|it| &it.row).collect();
     assert!(rows.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns));
     assert_eq!(rows.last().expect("rows").end_ns, 600_000_000);
-    // The usual gap is 300 ms: 200 of them at 1000 ns, 100 at 3000.
+    // The usual gap is 300 ms: 200 ms at 1000 ns and 100 ms at 3000 ns.
     let mean_ns = (200.0 * 1000.0 + 100.0 * 3000.0) / 300.0;
     assert!((rows[0].read.mean_ns / mean_ns - 1.0).abs() < 1e-9, "{}", rows[0].read.mean_ns);
     assert_eq!(rows[0].read.p99_ns, 0, "a mean has no percentiles");
@@ -146,7 +147,7 @@ fn a_long_even_series_of_reads_settles_and_times_of_the_day_are_understood() {
         panic!("{:?}", imported.campaign.cells[0].verdict)
     };
     assert!((estimate.mean - 98.1).abs() < 0.2, "{estimate:?}");
-    // Writes that are no larger than the data stay in the honeymoon, as those of our own.
+    // Like measured cells, imported ones stay in the honeymoon while the writes are no larger than the data.
     let writes = bw.replace(", 0, 0, 0", ", 1, 0, 0");
     let options = Options { size: Some(Bytes::gib(100)), ..Options::default() };
     let imported = files(&[("j_bw.1.log", &writes)], &options).expect("imports");

@@ -1,16 +1,16 @@
-//! What the server counts of itself: enough to say where the time went.
+//! The server's own counters: enough to tell where the time went.
 //!
-//! Waits are in nanoseconds whatever the server counts them in. Not here: what is not a sum; levels stay on the server,
-//! apart from the few that say how full the pool is and how old its oldest change.
+//! Waits are converted to nanoseconds. Most levels are not read, because a report shows differences; the exceptions
+//! tell how full the buffer pool is and how old its oldest dirty page is.
 
 use crate::{Counter, CounterUnit};
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
-/// Status variables, and how many of the unit one of theirs is.
+/// Status variables, their unit, and the factor to that unit.
 const STATUS: [(&str, CounterUnit, f64); 33] = {
     use CounterUnit::{Bytes, Count, Level, Nanoseconds};
-    /// Nanoseconds of a millisecond.
+    /// Nanoseconds per millisecond.
     const MS: f64 = 1e6;
     [
         ("Innodb_data_reads", Count, 1.0),
@@ -49,10 +49,10 @@ const STATUS: [(&str, CounterUnit, f64); 33] = {
     ]
 };
 
-/// Metrics of InnoDB with a sum of time, whose names end with their unit.
+/// Suffixes of InnoDB's time metrics, and the factor to nanoseconds.
 const TIMES: [(&str, f64); 4] = [("_nsec", 1.0), ("_usecs", 1e3), ("_usec", 1e3), ("_msec", 1e6)];
 
-/// Everything that is counted.
+/// Reads all counters.
 pub(super) fn read(conn: &mut Conn) -> mysql::Result<Vec<Counter>> {
     let mut counters = status(conn)?;
     counters.extend(metrics(conn)?);
@@ -71,12 +71,13 @@ fn status(conn: &mut Conn) -> mysql::Result<Vec<Counter>> {
     Ok(rows.iter().filter_map(of).collect())
 }
 
-/// Those that are on (the server decides: `innodb_monitor_enable`) and that no status variable counts too.
+/// The metrics that the server has enabled (`innodb_monitor_enable`), without those that a status variable counts
+/// too.
 fn metrics(conn: &mut Conn) -> mysql::Result<Vec<Counter>> {
     let enabled = "SELECT NAME, CAST(COUNT AS CHAR), TYPE FROM information_schema.INNODB_METRICS \
                    WHERE SUBSYSTEM IN ('buffer', 'log', 'recovery', 'transaction', 'purge', 'file_system') \
                    AND NAME NOT LIKE 'buffer_pool_%' AND TYPE <> 'set_owner'";
-    // A server without InnoDB, or a user without the right to look, has none.
+    // Empty on a server without InnoDB or for a user without the privilege.
     let rows: Vec<(String, String, String)> = conn.query(enabled).unwrap_or_default();
     let of = |(name, count, kind): (String, String, String)| {
         let value = count.parse::<f64>().ok()?;
@@ -91,7 +92,7 @@ fn metrics(conn: &mut Conn) -> mysql::Result<Vec<Counter>> {
     Ok(rows.into_iter().filter_map(of).filter(|counter| counter.value != 0.0).collect())
 }
 
-/// Waits for files, locks and tables, where the performance schema is on: its times are in picoseconds.
+/// Waits for files, locks and tables, if the performance schema is on. Its times are in picoseconds.
 fn waits(conn: &mut Conn) -> mysql::Result<Vec<Counter>> {
     let summary = "SELECT EVENT_NAME, CAST(SUM_TIMER_WAIT AS CHAR) \
                    FROM performance_schema.events_waits_summary_global_by_event_name \

@@ -1,22 +1,21 @@
-//! What a server says, as errors: to be tried again, a connection that is gone, or refused.
+//! Classifies the server's errors: conflicts to retry, lost connections and refusals.
 //!
-//! Not here: servers that end; their log says more (`instance`).
+//! The module `instance` handles servers that end, whose log holds more detail.
 
 use crate::{Failure, OltpError};
 use mysql::Error;
 
-/// Codes of the server for transactions that met another: lock wait timeout, deadlock, a row that changed, a deadlock of
-/// locks with names.
+/// Error codes of conflicts between transactions: lock wait timeout, deadlock, a changed row, a deadlock of named
+/// locks.
 const CONFLICTS: [u16; 4] = [1205, 1213, 1020, 3058];
 
-/// The code of a server whose connections are all taken.
+/// The error code for too many connections.
 const TAKEN: u16 = 1040;
 
-/// Codes of the server for a connection that it gives up: it shuts down, the connection was killed, the network failed, it
-/// was idle for too long.
+/// Error codes of closed connections: server shutdown, killed connection, network failure, idle timeout.
 const GONE: [u16; 10] = [1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031];
 
-/// Why a transaction did not end.
+/// Converts the error of a transaction.
 pub(super) fn failure(error: Error) -> Failure {
     match error {
         Error::MySqlError(error) if CONFLICTS.contains(&error.code) => Failure::Conflict(error.message),
@@ -28,13 +27,13 @@ pub(super) fn failure(error: Error) -> Failure {
     }
 }
 
-/// A statement that failed while `what` was being done.
+/// The error for a statement that failed; `what` names the operation.
 pub(super) fn sql(what: impl Into<String>) -> impl FnOnce(Error) -> OltpError {
     move |error| OltpError::Sql { what: what.into(), message: words(&error) }
 }
 
-/// Whether a server that was asked for a connection may give one by and by: there is no socket yet, nobody answers on it, it
-/// starts or ends, or all of its connections are taken.
+/// Returns whether a failed connection attempt is worth repeating: the socket does not exist yet, nobody accepts on
+/// it, the server is starting or stopping, or all of its connections are in use.
 pub(super) fn is_not_up(error: &Error) -> bool {
     match error {
         Error::MySqlError(error) => error.code == TAKEN || GONE.contains(&error.code),
@@ -42,7 +41,7 @@ pub(super) fn is_not_up(error: &Error) -> bool {
     }
 }
 
-/// What an error says, without the name of its type around it.
+/// The message of an error, without the driver's decoration.
 pub(super) fn words(error: &Error) -> String {
     match error {
         Error::MySqlError(error) => format!("{} (error {})", error.message, error.code),

@@ -1,8 +1,9 @@
-//! A server of our own: its directory made, started, stopped.
+//! A server of our own: creates its data directory, starts and stops it.
 //!
-//! It runs as the user `mysql`, or `nobody` where there is none, when lowtide is root; listens on a socket in the run
-//! directory only, which nobody else can enter; and reads no configuration but the one that is written for it there. A data directory that holds a
-//! server already (a copy of a loaded one) is started as it is. Not here: the meaning of options (`options`).
+//! If lowtide is root, the server runs as the user `mysql`, or `nobody` if there is none. It listens only on a socket
+//! in the run directory, which nobody else can enter, and reads only the configuration file that lowtide writes
+//! there. A non-empty data directory (a copy of a loaded one) is started as it is. The module `options` translates
+//! the settings.
 
 use super::errors::{is_not_up, words};
 use super::options::{Known, Options, base};
@@ -20,23 +21,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// What the log marks as an error.
+/// Marks of errors in the log.
 const MARKS: [&str; 2] = ["[ERROR]", "ERROR:"];
 
-/// How long a directory may take to be made, and a server to come up: a slow drive may have to be recovered first.
+/// Time limit for creating a data directory and for a start: crash recovery on a slow drive takes long.
 const START: Duration = Duration::from_secs(1800);
 
-/// How long a server may take to end: all dirty pages are written then.
+/// Time limit for a shutdown, which writes all dirty pages.
 const STOP: Duration = Duration::from_secs(1800);
 
-/// Nobody interrupts a server that starts or ends: half a directory would be left behind.
+/// A flag that is never set: an interrupted start or shutdown would leave an incomplete directory.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// How to get a server.
+/// How to install a server.
 const HINT: &str =
     "install the package `mariadb-server` or `mysql-server`, or name the folder of its programs";
 
-/// What is read back beside the options that were set.
+/// Variables that are read back in addition to the options that were set.
 const TELLING: [&str; 12] = [
     "version",
     "version_comment",
@@ -60,11 +61,11 @@ struct MariaDb {
     ignored: Vec<String>,
 }
 
-/// Makes the data directory, where it is empty, and starts the server on it.
+/// Creates the data directory if it is empty, and starts the server on it.
 ///
 /// # Errors
-/// [`OltpError::Missing`] without a server on this machine; [`OltpError::Server`], with the first error of its log, where it
-/// does not start; [`OltpError::Invalid`] for settings that cannot be.
+/// [`OltpError::Missing`] if no server is installed; [`OltpError::Server`], with the first error of its log, if it
+/// does not start; [`OltpError::Invalid`] for invalid settings.
 pub fn start(
     settings: &Settings,
     places: &Places,
@@ -72,7 +73,7 @@ pub fn start(
 ) -> Result<Box<dyn Instance>, OltpError> {
     let program = find(settings.programs.as_deref(), &["mariadbd", "mysqld"], HINT)?;
     let user = User::of_server(&["mysql"])?;
-    // The driver takes paths as text.
+    // The driver takes paths as UTF-8 text.
     let absolute = |path: &Path| path.canonicalize().map_err(|source| io_error(path, source));
     let places = Places {
         data: absolute(&places.data)?,
@@ -91,14 +92,14 @@ pub fn start(
     fs::write(&file, options.file()).map_err(|source| io_error(&file, source))?;
     if !places.data.join("mysql").is_dir() {
         empty(&places.data)?;
-        // Half a directory would be taken for a whole one by the next start.
+        // The next start would take an incomplete directory for a complete one.
         maker.make_directory(settings, &known).inspect_err(|_| clear(&places.data))?;
     }
     let process = maker.process(&program, &[], &places.run.join("server.log"))?;
     maker.up(process, options, settings)
 }
 
-/// What a fresh filesystem has in its root.
+/// The directory in the root of a new ext filesystem.
 const LOST_AND_FOUND: &str = "lost+found";
 
 fn empty(directory: &Path) -> Result<(), OltpError> {
@@ -120,7 +121,7 @@ fn clear(directory: &Path) {
     }
 }
 
-/// What making and starting a server share.
+/// The inputs shared by creating and starting a server.
 struct Maker<'a> {
     program: &'a Path,
     user: Option<&'a User>,
@@ -135,7 +136,7 @@ impl Maker<'_> {
         let all: Vec<String> = own.chain(arguments.iter().map(|it| (*it).to_owned())).collect();
         Process::start(program, &all, self.user, &self.places.run, log, &self.watchdog)
     }
-    /// Asks the program which options it has.
+    /// Asks the program for its options.
     fn known(&self) -> Result<Known, OltpError> {
         let log = self.places.run.join("options.txt");
         let _ = fs::remove_file(&log);
@@ -147,7 +148,8 @@ impl Maker<'_> {
             _ => Err(process.error("did not say which options it has", &MARKS)),
         }
     }
-    /// Makes an empty directory that of a server, whose user `root` has no password and no way in but the socket.
+    /// Initialises an empty data directory. The database user `root` has no password and can connect by the socket
+    /// only.
     fn make_directory(&self, settings: &Settings, known: &Known) -> Result<(), OltpError> {
         let log = self.places.run.join("install.log");
         let mut process = if known.has("initialize_insecure") {
@@ -160,8 +162,8 @@ impl Maker<'_> {
                 .filter(|folder| names.iter().any(|name| folder.join(name).is_file()));
             let install = find(beside, &names, HINT)?;
             let says = fs::read_to_string(&install).map_err(|source| io_error(&install, source))?;
-            // Versions differ, and what they do not know they hand on to the server, which stops at it. By force: also where
-            // this machine's name has no address, which nobody here asks for.
+            // Versions of the script differ; options that it does not know reach the server, which then refuses to
+            // start. `--force` also allows a machine whose host name has no address, which lowtide does not need.
             let method = "--auth-root-authentication-method=normal";
             let mut arguments =
                 [method, "--skip-test-db", "--skip-name-resolve", "--force"].map(str::to_owned).to_vec();
@@ -225,7 +227,7 @@ impl Maker<'_> {
     }
 }
 
-/// What the server says of the options that it was given, and of those that tell most.
+/// The server's values of the options that were set and of [`TELLING`].
 fn read_back(running: &[(String, String)], options: &Options) -> Vec<(String, String)> {
     let wanted = |name: &str| TELLING.contains(&name) || options.names().any(|set| set == name);
     running.iter().filter(|(name, _)| wanted(name)).cloned().collect()

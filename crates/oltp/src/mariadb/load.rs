@@ -1,11 +1,11 @@
-//! The load: rows go from the generator through LOAD DATA LOCAL into empty tables, several tables at a time; no file is
-//! written on the way.
+//! Loads the tables: the generator streams rows through LOAD DATA LOCAL into empty tables, several tables
+//! concurrently and without a temporary file.
 //!
-//! One statement fills a table: InnoDB of MariaDB then builds it, with its indexes, from sorted rows in place of inserting
-//! them; indexes that are made afterwards cost more. While a server of ours is loaded, commits wait for nothing and it writes
-//! as fast as it can; afterwards everything is written to its files, and its settings are what they were. A server of the
-//! user's, which others may use meanwhile, keeps its settings and its own time. Not here: which rows there are
-//! ([`population`]).
+//! One statement fills a table: MariaDB's InnoDB then builds the table and its indexes from sorted rows, without
+//! single inserts. Creating the indexes afterwards would take longer. A server of our own does not wait for commits
+//! during the load and writes as fast as it can; after the load all dirty pages are written and the settings are
+//! restored. A server of the user's, which others may be using, keeps its settings. The rows come from
+//! [`population`].
 
 use super::errors::sql;
 use super::{schema, server::Server};
@@ -20,13 +20,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the server may take from one dirty page less to the next.
+/// Time without a decrease of the dirty pages after which waiting ends.
 const STUCK: Duration = Duration::from_secs(60);
 
-/// Chunks of rows between generator and connection.
+/// Chunks of rows in the queue between generator and connection.
 const AHEAD: usize = 8;
 
-/// Tables, the largest first, so that none of them is left alone at the end.
+/// Tables in load order: the largest first, so that no large table is loaded alone at the end.
 const ORDER: [Table; 9] = [
     Table::OrderLine,
     Table::Stock,
@@ -39,7 +39,7 @@ const ORDER: [Table; 9] = [
     Table::Warehouse,
 ];
 
-/// How a server of ours behaves while it is loaded, where it has such a variable.
+/// Settings of a server of our own during a load; variables that it does not have are skipped.
 const RELAXED: [(&str, &str); 4] = [
     ("innodb_flush_log_at_trx_commit", "0"),
     ("innodb_io_capacity_max", "100000"),
@@ -47,7 +47,7 @@ const RELAXED: [(&str, &str); 4] = [
     ("innodb_max_dirty_pages_pct", "90"),
 ];
 
-/// Makes the tables, fills and analyses them.
+/// Creates, fills and analyses the tables.
 pub(super) fn load(
     server: &Server,
     scale: &Scale,
@@ -71,7 +71,7 @@ pub(super) fn load(
         let before = server.with("reading settings", relax)?;
         let filled = fill(server, scale, seed, interrupt, progress).and_then(|()| analyse(server));
         let settled = filled.and_then(|()| settle(server, interrupt));
-        // Also where it failed: it may be loaded again.
+        // Also after a failure, because the server may be loaded again.
         let restored = server.with("restoring settings", |conn| restore(conn, &before));
         settled.and(restored)?;
     } else {
@@ -96,7 +96,7 @@ fn fill(
     };
     let tables = Mutex::new(ORDER.iter());
     let next = || tables.lock().unwrap_or_else(PoisonError::into_inner).next();
-    // One that fails stops the others.
+    // A worker that fails stops the others.
     let stop = AtomicBool::new(false);
     let workers = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
     let outcomes: Vec<Result<(), OltpError>> = std::thread::scope(|scope| {
@@ -116,13 +116,13 @@ fn fill(
             .map(|handle| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
     });
-    // The one that failed says more than those that it stopped.
+    // The error of the worker that failed comes before those of the workers that it stopped.
     let mut errors: Vec<OltpError> = outcomes.into_iter().filter_map(Result::err).collect();
     errors.sort_by_key(|error| matches!(error, OltpError::Interrupted));
     errors.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// About the bytes of a table as text.
+/// Approximate size of a table as text, in bytes.
 fn weight(table: Table, scale: &Scale) -> u64 {
     let row = match table {
         Table::Customer => 600,
@@ -139,7 +139,7 @@ struct Meter<'a> {
     progress: &'a (dyn Fn(f64) + Sync),
 }
 
-/// The rows of a table, and when to stop making them.
+/// Generates the rows of a table until it is stopped.
 struct Generator<'a> {
     table: Table,
     scale: &'a Scale,
@@ -152,7 +152,7 @@ impl Generator<'_> {
     fn stopped(&self) -> bool {
         self.stops.iter().any(|stop| stop.load(Ordering::Relaxed))
     }
-    /// Sends chunks until all rows are made, someone stops it, or nobody takes any more.
+    /// Sends chunks until all rows are made, the load is stopped, or the receiver is gone.
     fn run(&self, to: SyncSender<io::Result<Vec<u8>>>) {
         let mut lines = TabSeparated::new(Chunks { to: &to, generator: self });
         let warehouses = self.scale.warehouses.clone();
@@ -162,7 +162,7 @@ impl Generator<'_> {
         };
         let finished = made.and_then(|()| lines.finish().map(drop));
         if let Err(error) = finished {
-            // The statement must fail: a table with some of its rows would be taken for a whole one.
+            // The statement must fail, because an incomplete table would be taken for a complete one.
             let _ = to.send(Err(error));
         }
     }
@@ -195,7 +195,7 @@ impl Write for Chunks<'_> {
 fn fill_table(server: &Server, generator: Generator<'_>) -> Result<(), OltpError> {
     let what = || format!("loading {}", generator.table.name());
     let mut conn = server.open()?;
-    // Both are needed for building the table in place of inserting row by row.
+    // InnoDB needs both to build the table from sorted rows.
     conn.query_drop("SET SESSION foreign_key_checks = 0, SESSION unique_checks = 0").map_err(sql(what()))?;
     let (to, from) = sync_channel(AHEAD);
     conn.set_local_infile_handler(Some(handler(from)));
@@ -205,7 +205,7 @@ fn fill_table(server: &Server, generator: Generator<'_>) -> Result<(), OltpError
     let loaded = std::thread::scope(|scope| {
         scope.spawn(|| generator.run(to));
         let loaded = conn.query_drop(statement);
-        // The rows end with the connection's handler, also where the statement never asked for them.
+        // Dropping the handler ends the generator, even if the statement never requested the rows.
         conn.set_local_infile_handler(None);
         loaded
     });
@@ -215,10 +215,10 @@ fn fill_table(server: &Server, generator: Generator<'_>) -> Result<(), OltpError
     }
 }
 
-/// Passes chunks on to the connection as they come.
+/// A handler that passes chunks on to the connection.
 fn handler(from: Receiver<io::Result<Vec<u8>>>) -> LocalInfileHandler {
     LocalInfileHandler::new(move |_, to| {
-        // What is left when it fails is taken off, so that the generator does not wait for ever.
+        // After an error `fill_table` drops the handler with the receiver, which ends the generator.
         while let Ok(chunk) = from.recv() {
             to.write_all(&chunk?)?;
         }
@@ -226,7 +226,7 @@ fn handler(from: Receiver<io::Result<Vec<u8>>>) -> LocalInfileHandler {
     })
 }
 
-/// Sets what is in [`RELAXED`]; gives back what was there before, in the order in which it has to be set again.
+/// Sets the variables of [`RELAXED`]; returns their former values, in the order in which they must be restored.
 fn relax(conn: &mut Conn) -> mysql::Result<Vec<(&'static str, String)>> {
     let mut before = Vec::new();
     for (name, value) in RELAXED {
@@ -244,19 +244,19 @@ fn restore(conn: &mut Conn, before: &[(&'static str, String)]) -> mysql::Result<
     before.iter().try_for_each(|(name, value)| conn.query_drop(format!("SET GLOBAL {name} = {value}")))
 }
 
-/// Statistics for the optimiser.
+/// Updates the statistics for the optimiser.
 fn analyse(server: &Server) -> Result<(), OltpError> {
     let names = Table::ALL.map(Table::name).join(", ");
     server.with("analysing tables", |conn| conn.query_drop(format!("ANALYZE TABLE {names}")))
 }
 
-/// Everything into its files, as far as the server gets within a while of the last page that it wrote; what is left then, it
-/// writes when it stops.
+/// Waits until the server has written its dirty pages. Gives up after [`STUCK`] without progress; the server writes
+/// the remaining pages when it stops.
 fn settle(server: &Server, interrupt: &AtomicBool) -> Result<(), OltpError> {
     server.with("writing tables", |conn| conn.query_drop("FLUSH TABLES"))?;
     let lower = "SET GLOBAL innodb_max_dirty_pages_pct = 0";
     if server.with("writing pages", |conn| conn.query_drop(lower)).is_err() {
-        // It has no InnoDB.
+        // The server has no InnoDB.
         return Ok(());
     }
     let (mut least, mut since) = (u64::MAX, Instant::now());

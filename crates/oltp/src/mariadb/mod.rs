@@ -1,14 +1,16 @@
-//! MariaDB and MySQL: a server of our own, or one that the user names.
+//! MariaDB and MySQL: a server of our own, or a server of the user's.
 //!
 //! ```text
-//!   Settings ─► options (what this server has a word for) ─► instance ─► server: a Database
-//!                                                                           ├─► schema, load
-//!                                                                           ├─► session: the five transactions
-//!                                                                           └─► counters
+//!   Settings ─► options (those this server supports) ─► instance ─► server: a Database
+//!                                                                     ├─► schema, load
+//!                                                                     ├─► session: the five transactions
+//!                                                                     └─► counters
 //! ```
 //!
-//! Which options there are is asked of the server, not guessed from its version. Not here: replication, partitions and
-//! TCP for servers of our own.
+//! The server is asked for its options; its version does not decide them.
+//!
+//! # Not handled
+//! Replication, partitions, and TCP for servers of our own.
 
 mod counters;
 mod errors;

@@ -1,7 +1,7 @@
-//! Settings as options of the server: which it has a word for, what that word is, and what is left.
+//! Translates settings into server options, and lists the settings without a counterpart.
 //!
-//! A server says which options it has (`--help --verbose`), so MariaDB, MySQL and their versions need no list here. Leaves
-//! out what an option does.
+//! The server lists its options (`--help --verbose`), so no list for each version of MariaDB and MySQL is needed
+//! here.
 
 use super::preset;
 use crate::{OltpError, Places};
@@ -11,16 +11,16 @@ use lowtide_engines::{Durability, Engine, Preset, Settings};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// How large each file of a shared tablespace is, except the last, which grows.
+/// Size of each file of a shared tablespace except the last, which grows.
 const DATA_FILE: Bytes = Bytes::mib(128);
 
-/// The smallest log that servers take.
+/// The smallest redo log that servers accept.
 const LEAST_LOG: u64 = 4 << 20;
 
-/// Sessions that a server of our own takes: 2000 terminals, and one for questions.
+/// Maximum sessions of a server of our own: 2000 terminals and one for administration.
 const CONNECTIONS: &str = "2001";
 
-/// Options that are lowtide's own: where the server lies and is found, who reaches it, as whom it runs, and its log.
+/// Options that lowtide sets itself: locations, access, user and logging.
 const OURS: [&str; 21] = [
     "aria_log_dir_path",
     "basedir",
@@ -45,10 +45,11 @@ const OURS: [&str; 21] = [
     "user",
 ];
 
-/// What the server takes off the beginning of a name.
+/// Prefixes that the server strips from option names.
 const PREFIXES: [&str; 5] = ["skip_", "disable_", "enable_", "loose_", "maximum_"];
 
-/// Whether an option is lowtide's own, whatever is said before its name. After `loose_` a name may be cut short.
+/// Returns whether an option is lowtide's own, with or without prefixes. After `loose_` the server accepts
+/// abbreviations.
 fn is_ours(name: &str) -> bool {
     let name = underscored(name).to_lowercase();
     let cut = name.strip_prefix("loose_").filter(|rest| !rest.is_empty());
@@ -57,12 +58,12 @@ fn is_ours(name: &str) -> bool {
         || PREFIXES.iter().any(|prefix| name.strip_prefix(prefix).is_some_and(is_ours))
 }
 
-/// The options that a server has, with their defaults.
+/// The options of a server, with their defaults.
 #[derive(Debug, Default)]
 pub(super) struct Known(BTreeMap<String, String>);
 
 impl Known {
-    /// Reads what `--help --verbose` prints: after a line of dashes a name and a value a line.
+    /// Parses the output of `--help --verbose`: after a line of dashes, one name and value per line.
     pub(super) fn from_help(help: &str) -> Known {
         let table = help.lines().skip_while(|line| !line.starts_with("---")).skip(1);
         let pairs = table.take_while(|line| !line.trim().is_empty()).map(|line| {
@@ -71,15 +72,15 @@ impl Known {
         });
         Known(pairs.collect())
     }
-    /// Whether there are any.
+    /// Returns whether there are no options.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// Whether it has this one.
+    /// Returns whether the server has this option.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
-    /// What an option that a user wrote is called, without the words that the server takes off it.
+    /// Returns whether the server accepts an option as the user wrote it, with or without prefixes.
     fn accepts(&self, name: &str) -> bool {
         let plain = underscored(name);
         self.has(&plain)
@@ -94,20 +95,20 @@ fn underscored(name: &str) -> String {
     name.trim().replace('-', "_")
 }
 
-/// What a server is started with.
+/// The options of a server's start.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
-    /// Names, with underscores, and values; later ones win.
+    /// Names, with underscores, and values; a later value overrides an earlier one.
     pub(super) set: Vec<(String, String)>,
-    /// What was asked for and has no word here, with the reason.
+    /// The requested settings without a counterpart, each with the reason.
     pub(super) ignored: Vec<String>,
 }
 
 impl Options {
-    /// What `settings` come to on a server that knows `known`; its socket and its data are in `places`.
+    /// Translates `settings` for a server with the options `known`, whose socket and data are in `places`.
     ///
     /// # Errors
-    /// [`OltpError::Invalid`] for values that cannot be, and for options that the server does not have.
+    /// [`OltpError::Invalid`] for invalid values and for options that the server does not have.
     pub(super) fn new(settings: &Settings, places: &Places, known: &Known) -> Result<Options, OltpError> {
         let mut options = Options::default();
         let with_preset = settings.preset.map(|it| match it {
@@ -145,7 +146,7 @@ impl Options {
         }
         Ok(options)
     }
-    /// The file that the server reads.
+    /// The contents of the server's option file.
     pub(super) fn file(&self) -> String {
         let lines = self.set.iter().map(|(name, value)| match value.as_str() {
             "" => format!("{name}\n"),
@@ -153,7 +154,7 @@ impl Options {
         });
         std::iter::once("[mysqld]\n".to_owned()).chain(lines).collect()
     }
-    /// The names, once each.
+    /// The option names without duplicates.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let names: std::collections::BTreeSet<&str> =
             self.set.iter().map(|(name, _)| name.as_str()).collect();
@@ -163,7 +164,7 @@ impl Options {
     fn set(&mut self, name: &str, value: impl ToString) {
         self.set.push((name.to_owned(), value.to_string()));
     }
-    /// Sets the first of `names` that the server has; where it has none, `asked` is ignored.
+    /// Sets the first of `names` that the server has. If it has none, lists `asked` as ignored.
     fn set_first(&mut self, known: &Known, asked: &str, names: &[&str], value: impl ToString) {
         match names.iter().find(|name| known.has(name)) {
             Some(name) => self.set(name, value),
@@ -176,14 +177,14 @@ impl Options {
         }
     }
 
-    /// Where everything lies, and what keeps a server to itself.
+    /// Sets the locations, and the options that isolate the server.
     fn places(&mut self, settings: &Settings, places: &Places, known: &Known) -> Result<(), OltpError> {
         let data = text(&places.data)?;
         self.set("datadir", data);
         if let Some(base) = base(settings) {
             self.set("basedir", text(&base)?);
         }
-        // What is temporary lies with the data: it can be large, and belongs to the load.
+        // Temporary files are on the target: they can be large, and are part of the load.
         self.set("tmpdir", data);
         self.set("socket", text(&places.run.join("socket"))?);
         self.set("pid_file", text(&places.run.join("pid"))?);
@@ -193,7 +194,7 @@ impl Options {
         self.set("max_connections", CONNECTIONS);
         self.set("character_set_server", "latin1");
         self.set("collation_server", "latin1_bin");
-        // Nothing that has to do with the experiment, and writes or speaks nonetheless.
+        // Features that would add I/O or network traffic to the experiment.
         for (name, value) in
             [("feedback", "OFF"), ("mysqlx", "OFF"), ("innodb_buffer_pool_load_at_startup", "OFF")]
         {
@@ -201,7 +202,7 @@ impl Options {
                 self.set(name, value);
             }
         }
-        // MySQL 8 keeps a binary log unless told otherwise, and shows no value for the option's default.
+        // MySQL 8 keeps a binary log by default, but lists no value as this option's default.
         if known.0.get("log_bin").is_some_and(|value| !["FALSE", "OFF", "0"].contains(&value.as_str())) {
             self.set("skip_log_bin", "");
         }
@@ -240,7 +241,8 @@ impl Options {
             self.set_first(known, "doublewrite", &["innodb_doublewrite"], on_off(on));
         }
         if let Some(on) = settings.flush_neighbours {
-            // Those of the same extent, side by side or not, as it was until 2013 and in Percona Server by the name of `area`.
+            // 2 writes all dirty neighbours of an extent, adjacent or not: the behaviour until 2013, `area` in
+            // Percona Server.
             let all = if settings.preset == Some(Preset::Y2010) { 2 } else { 1 };
             self.set_first(known, "flush_neighbours", &["innodb_flush_neighbors"], if on { all } else { 0 });
         }
@@ -250,7 +252,7 @@ impl Options {
                 return Err(OltpError::Invalid(format!("io_capacity {pages}: at least {least}")));
             }
             self.set_first(known, "io_capacity", &["innodb_io_capacity"], pages);
-            // Without it, a server that falls behind may write as much as it likes.
+            // Otherwise a server that falls behind may exceed the limit without bound.
             self.set_first(known, "io_capacity", &["innodb_io_capacity_max"], pages.saturating_mul(2));
         }
         if let Some(threshold) = settings.read_ahead {
@@ -269,7 +271,7 @@ impl Options {
             if !(1..=1000).contains(&files) {
                 return Err(OltpError::Invalid(format!("data_files {files}: 1 to 1000")));
             }
-            // The first holds what the server keeps for itself, and is not made smaller.
+            // The first file holds InnoDB's own data and has a minimum size.
             let size =
                 settings.data_file_size.unwrap_or(DATA_FILE).max(Bytes::mib(12)).align_up(Bytes::mib(1));
             let mib = size.get() >> 20;
@@ -348,8 +350,8 @@ impl Options {
     }
 }
 
-/// The folder above that of the programs, where the user named one: a server that was unpacked there finds its messages
-/// below it, and looks where it was built otherwise.
+/// The folder above that of the user's programs. An unpacked server finds its messages below this folder, and would
+/// otherwise search the folder for which it was built.
 pub(super) fn base(settings: &Settings) -> Option<PathBuf> {
     let programs = settings.programs.as_deref()?;
     programs.canonicalize().ok()?.parent().filter(|base| base.join("share").is_dir()).map(Path::to_owned)
@@ -372,7 +374,7 @@ fn one_line<'a>(what: &str, value: &'a str) -> Result<&'a str, OltpError> {
     Ok(value)
 }
 
-/// A path as the option file can hold it.
+/// Returns a path as text, if the option file can represent it.
 fn text(path: &Path) -> Result<&str, OltpError> {
     let plain = path.to_str().filter(|path| !path.contains(['\n', '\\', '"', '#']));
     plain.ok_or_else(|| {

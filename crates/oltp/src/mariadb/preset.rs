@@ -1,20 +1,19 @@
-//! The settings of the studies of 2008 to 2011 (`published/`: e08, e10, e11), in the names of today.
+//! The settings of the studies of 2008 to 2011 (`published/`: e08, e10, e11), under the names of today's options.
 //!
-//! What a study says, and what the servers of that time did by themselves and those of today do otherwise. Not here: the
-//! sizes of database, memory and log, which each study has its own of.
+//! They include the settings that a study states, and the defaults of the servers of that time that have changed
+//! since. The sizes of database, memory and log differ between the studies and are not included.
 
 use lowtide_engines::{Durability, Engine, Settings};
 
-/// What a server of today has no word for, or does otherwise.
+/// A behaviour of that time that today's servers lack or have changed.
 pub(super) struct Gone {
-    /// What it was called.
+    /// Its name at that time.
     pub(super) name: &'static str,
-    /// What became of it, and what that means for a comparison.
+    /// The change since, and its meaning for a comparison.
     pub(super) why: &'static str,
 }
 
-/// `settings` with those of a time where nothing else was asked for; options stay apart, because a server may not have
-/// them.
+/// Fills unset settings from a preset. The preset's options are kept separate, because a server may not have them.
 pub(super) fn over(preset: Settings, settings: &Settings) -> Settings {
     Settings {
         durability: settings.durability.or(preset.durability),
@@ -27,29 +26,29 @@ pub(super) fn over(preset: Settings, settings: &Settings) -> Settings {
     }
 }
 
-/// Settings as servers ran with in those studies.
+/// The settings of the servers in those studies.
 ///
-/// `innodb_flush_log_at_trx_commit = 2` and the direct way to data files are those of e08; a doublewrite buffer, neighbours
-/// that are written along and read-ahead were on. The log was at most 4 GB for MySQL 5.5.
+/// `innodb_flush_log_at_trx_commit = 2` and direct I/O to the data files are from e08. The doublewrite buffer,
+/// flushing of neighbours and read-ahead were on. The log was at most 4 GB until MySQL 5.5.
 pub(super) fn of_2010() -> Settings {
     let options = [
-        // One checksum for all pages was the default of the time; the other one is gone.
+        // One checksum algorithm for all pages was the default of the time; the algorithm no longer exists.
         ("innodb_page_size", "16384"),
-        // Adaptive flushing came with 5.5 and its plugin, and was on.
+        // Adaptive flushing arrived with MySQL 5.5 and its plugin, and was on.
         ("innodb_adaptive_flushing", "ON"),
-        // It was on until MariaDB 10.5 and MySQL 8.4.
+        // The default was ON until MariaDB 10.5 and MySQL 8.4.
         ("innodb_adaptive_hash_index", "ON"),
-        // Pages were not kept from one start to the next.
+        // The contents of the buffer pool were not saved across restarts.
         ("innodb_buffer_pool_dump_at_shutdown", "OFF"),
-        // Four threads of each came with the plugin.
+        // Four threads for reads and four for writes arrived with the plugin.
         ("innodb_read_io_threads", "4"),
         ("innodb_write_io_threads", "4"),
-        // Purging was done by the master thread.
+        // The master thread did the purging.
         ("innodb_purge_threads", "1"),
-        // When the log filled, pages were written as fast as the device took them, whatever io_capacity said.
+        // When the log filled up, pages were flushed as fast as the device allowed, regardless of io_capacity.
         ("innodb_flush_sync", "ON"),
-        // Kept free: 69 pages, and 117 more when it came to that (`buf0flu.h` of MySQL 5.1). The 1536 of today are a sixth of a
-        // pool of 150 MiB.
+        // Free pages kept: 69, plus a batch of 117 when needed (`buf0flu.h` of MySQL 5.1). Today's default of 1536 is
+        // a sixth of a pool of 150 MiB.
         ("innodb_lru_scan_depth", "186"),
     ];
     Settings {
@@ -65,7 +64,7 @@ pub(super) fn of_2010() -> Settings {
     }
 }
 
-/// What cannot be had again, on MariaDB 10.11.
+/// Behaviour that cannot be restored on MariaDB 10.11.
 pub(super) const GONE_SINCE_2010: [Gone; 9] = [
     Gone {
         name: "innodb_thread_concurrency",

@@ -1,12 +1,12 @@
-//! The tables in the words of MariaDB and MySQL.
+//! The tables as statements of MariaDB and MySQL.
 //!
-//! Text is Latin-1, compared byte by byte: as short as it can be, and sorted as on every other engine. Not here: the
-//! columns themselves ([`Table::columns`]).
+//! Text is Latin-1 and compared byte by byte, which is compact and sorts as on every other engine. The columns come
+//! from [`Table::columns`].
 
 use lowtide_engines::Engine;
 use lowtide_engines::tpcc::{Column, Table, Type};
 
-/// How tables are stored: what `ENGINE =` calls it.
+/// The storage engine's name for `ENGINE =`.
 pub(super) fn storage(engine: Engine) -> &'static str {
     match engine {
         Engine::MariadbAria => "Aria",
@@ -15,7 +15,7 @@ pub(super) fn storage(engine: Engine) -> &'static str {
     }
 }
 
-/// The comment of our tables: in a database that is the user's, those without it are not ours to drop.
+/// The comment that marks lowtide's tables. In a user's database, tables without it must not be dropped.
 pub(super) const MARK: &str = "TPC-C of lowtide";
 
 /// `CREATE TABLE` with its keys and indexes.
@@ -32,7 +32,7 @@ pub(super) fn create(table: Table, engine: Engine) -> String {
     )
 }
 
-/// Our tables by name, of this database, that somebody else made.
+/// The query for tables of this database that have one of our names but not our mark.
 pub(super) fn of_others() -> String {
     let names = Table::ALL.map(|table| format!("'{}'", table.name())).join(", ");
     format!(

@@ -1,6 +1,6 @@
-//! A server that is up: how it is reached, and what can be asked of it.
+//! A running server: its connections and its queries.
 //!
-//! Not here: its process (`instance`), and what the parts of a load ask (`load`, `session`, `counters`).
+//! The module `instance` owns the server's process; `load`, `session` and `counters` hold the statements.
 
 use super::errors::sql;
 use super::session::TpccSession;
@@ -20,25 +20,25 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The database that the tables are in, on servers of our own.
+/// The database that holds the tables on servers of our own.
 pub(super) const DATABASE: &str = "tpcc";
 
-/// The most that crosses at once; known to both sides, so that nobody has to ask.
+/// Maximum packet size. Both sides are configured with it, so a new connection does not have to query it.
 const PACKET: usize = 16 << 20;
 
-/// What every session is told first, so that nothing hangs on how a server is set up: its sessions may quote otherwise, take
-/// values that do not fit, or commit only when told to.
+/// The first statement of every session. It overrides the server's defaults for quoting, for values that do not fit,
+/// and for autocommit.
 const SESSION: &str = "SET NAMES latin1 COLLATE latin1_bin, SESSION time_zone = '+00:00', \
                        SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', SESSION autocommit = 1";
 
-/// A server that is up.
+/// A running server.
 pub(super) struct Server {
     opts: Opts,
     engine: Engine,
     version: String,
-    /// Whether it was started by us, and its settings are ours to change.
+    /// Whether lowtide started the server, and may change its settings.
     own: bool,
-    /// For what is asked now and then.
+    /// The connection for administration.
     conn: Mutex<WatchedConn>,
     watchdog: Watchdog,
 }
@@ -64,7 +64,7 @@ impl DerefMut for WatchedConn {
 }
 
 impl std::fmt::Debug for Server {
-    /// Without what it was connected with, in which the password is.
+    /// Omits the connection options, which contain the password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Server")
             .field("engine", &self.engine)
@@ -74,10 +74,11 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Connects, and asks who it is; `own` where it was started by us. `watchdog` cuts its connections after an interrupt.
+    /// Connects, and reads the version. `own` tells whether lowtide started the server. `watchdog` cuts the
+    /// connections after an interrupt.
     ///
     /// # Errors
-    /// What the driver or the server says.
+    /// The error of the driver or the server.
     pub(super) fn new(
         opts: OptsBuilder,
         engine: Engine,
@@ -101,7 +102,7 @@ impl Server {
         let version = format!("{name} {number}, {}", schema::storage(engine));
         Ok(Server { opts, engine, version, own, conn: Mutex::new(conn), watchdog })
     }
-    /// The options of a server of our own: its socket, and nobody between.
+    /// The connection options of a server of our own, which is reached by its socket.
     pub(super) fn private(socket: &Path, database: Option<&str>) -> OptsBuilder {
         OptsBuilder::new()
             .ip_or_hostname(None::<String>)
@@ -110,18 +111,18 @@ impl Server {
             .db_name(database)
             .prefer_socket(false)
     }
-    /// A connection of its own.
+    /// Opens a new connection.
     pub(super) fn open(&self) -> Result<WatchedConn, OltpError> {
         log_in(&self.opts, &self.watchdog).map_err(sql("connecting"))
     }
-    /// Whether it was started by us.
+    /// Returns whether lowtide started the server.
     pub(super) fn is_own(&self) -> bool {
         self.own
     }
     pub(super) fn engine(&self) -> Engine {
         self.engine
     }
-    /// Asks something on the connection that is kept for it; where that is gone, on a new one.
+    /// Runs `f` on the connection for administration, and on a new connection if that one was lost.
     pub(super) fn with<R>(
         &self,
         what: &str,
@@ -138,7 +139,7 @@ impl Server {
     }
 }
 
-/// Whether a limit for an answer has passed.
+/// Returns whether the time limit for an answer has passed.
 fn is_late(error: &mysql::Error) -> bool {
     let late = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
     match error {
@@ -150,14 +151,14 @@ fn is_late(error: &mysql::Error) -> bool {
     }
 }
 
-/// A connection that is registered with the watchdog.
+/// Opens a connection that is registered with the watchdog.
 fn log_in(opts: &Opts, watchdog: &Watchdog) -> mysql::Result<WatchedConn> {
     let conn = log_in_in_time(opts)?;
     let _registration = watchdog.connection(Cut::by_number(conn.as_raw_fd()));
     Ok(WatchedConn { conn, _registration })
 }
 
-/// A connection; over TCP, a server that does not let us in within a while is given up.
+/// Opens a connection. Over TCP, gives up if the server does not complete the login in time.
 fn log_in_in_time(opts: &Opts) -> mysql::Result<Conn> {
     if opts.get_socket().is_some() {
         return Conn::new(opts.clone());
@@ -169,17 +170,17 @@ fn log_in_in_time(opts: &Opts) -> mysql::Result<Conn> {
     })?;
     match network::wait_without_end(conn.as_raw_fd()) {
         Ok(()) => Ok(conn),
-        // It answers, so it may be waited for.
+        // The limit cannot be removed; the server answers, so a connection without a limit is safe.
         Err(_) => Conn::new(opts.clone()),
     }
 }
 
-/// Connects to a server that runs already, as `mariadb://user:password@host:port/database`; `%2F` stands for the slashes
-/// of a socket in place of the host. Neither the server nor its settings are lowtide's; tables are made with InnoDB.
+/// Connects to a server of the user's: `mariadb://user:password@host:port/database`, or the path of a socket with
+/// `%2F` for its slashes in place of the host. Its settings are not changed. The tables use InnoDB.
 ///
 /// # Errors
-/// [`OltpError`] where the address cannot be read, or the server does not answer. A while after `interrupt` is set connections
-/// are cut.
+/// [`OltpError`] if the address is invalid or the server does not answer. A while after `interrupt` is set the
+/// connections are cut.
 pub fn connect(url: &str, interrupt: &Arc<AtomicBool>) -> Result<Arc<dyn Database>, OltpError> {
     let server = Server::new(address(url)?, Engine::Mariadb, false, Watchdog::new(interrupt));
     Ok(Arc::new(server.map_err(sql(format!("connecting to {}", without_password(url))))?))
@@ -218,7 +219,7 @@ impl Database for Server {
         Ok(Box::new(TpccSession::new(self.open()?, self.engine)?))
     }
     fn most_sessions(&self) -> Result<Option<u32>, OltpError> {
-        // One is kept for questions.
+        // One connection is kept for administration.
         let most = self.number("SELECT CAST(@@GLOBAL.max_connections AS SIGNED)")? - 1;
         Ok(Some(u32::try_from(most).unwrap_or(0)))
     }

@@ -1,7 +1,8 @@
-//! What PostgreSQL says when something fails, and what it means for a transaction or for a load.
+//! PostgreSQL's errors, and their meaning for a transaction or a load.
 //!
-//! Not here: servers that do not start (`instance`). Source; PostgreSQL documentation, appendix A, "PostgreSQL Error
-//! Codes".
+//! The module `instance` handles servers that do not start.
+//!
+//! Source: PostgreSQL documentation, appendix A, "PostgreSQL Error Codes".
 
 use crate::{Failure, OltpError};
 use bytes::Bytes;
@@ -9,24 +10,23 @@ use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::ErrorFields;
 use std::io;
 
-/// Why something did not work.
+/// The reason why an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PgError {
-    /// The connection is gone.
+    /// The connection was lost.
     Lost(String),
-    /// The server said no: its code (`SQLSTATE`) and its words.
+    /// The server refused: its error code (`SQLSTATE`) and its message.
     Refused { code: String, message: String },
 }
 
-/// Codes after which a transaction is tried again: `serialization_failure`, `deadlock_detected`,
-/// `lock_not_available`.
+/// Codes after which a transaction is retried: `serialization_failure`, `deadlock_detected`, `lock_not_available`.
 const CONFLICTS: [&str; 3] = ["40001", "40P01", "55P03"];
 
 /// Codes with which the server ends a session: `admin_shutdown`, `crash_shutdown`, `idle_session_timeout`.
 const ENDS: [&str; 3] = ["57P01", "57P02", "57P05"];
 
 impl PgError {
-    /// From the fields of a message: code `C`, text `M`, detail `D`, hint `H`.
+    /// Reads the fields of an error message: code `C`, text `M`, detail `D`, hint `H`.
     pub(super) fn from_fields(mut fields: ErrorFields<'_>) -> PgError {
         let (mut code, mut message, mut detail) = (String::new(), String::new(), String::new());
         while let Ok(Some(field)) = fields.next() {
@@ -48,7 +48,7 @@ impl PgError {
         }
     }
 
-    /// What it means for a transaction.
+    /// Converts the error of a transaction.
     pub(super) fn failure(self) -> Failure {
         match self {
             PgError::Lost(why) => Failure::Lost(why),
@@ -59,7 +59,7 @@ impl PgError {
         }
     }
 
-    /// What it means for anything else, while `what` was being done.
+    /// Converts the error of any other operation; `what` names the operation.
     pub(super) fn sql(self, what: impl Into<String>) -> OltpError {
         let message = match self {
             PgError::Lost(why) => format!("the connection was lost: {why}"),
@@ -75,12 +75,12 @@ impl From<io::Error> for PgError {
     }
 }
 
-/// The words of an answer that cannot be.
+/// The error for an answer that breaks the protocol.
 pub(super) fn unexpected(what: &str) -> PgError {
     PgError::Lost(format!("the server's answer is not understood: {what}"))
 }
 
-/// A column of an answer as a whole number, whichever of PostgreSQL's three sizes it has.
+/// Reads a column as an integer of any of PostgreSQL's three sizes.
 pub(super) fn whole(bytes: &Bytes) -> Result<i64, PgError> {
     match bytes[..] {
         [a, b] => Ok(i16::from_be_bytes([a, b]).into()),

@@ -1,8 +1,8 @@
-//! A PostgreSQL server of our own: its cluster is made where there is none, it is started, watched, stopped.
+//! A PostgreSQL server of our own: creates its cluster if there is none, starts, watches and stops the server.
 //!
-//! Only who reaches the directory of its sockets can ask it. The cluster has the locale C, so that text is compared byte by
-//! byte. A cluster that is there already is started as it is: after a crash the server recovers it
-//! first. Not here: what the settings mean (`parameters`).
+//! Only users who can reach the directory of its sockets can connect. The cluster has the locale C, so text is
+//! compared byte by byte. An existing cluster is started as it is; after a crash the server recovers it first. The
+//! module `parameters` translates the settings.
 
 use super::Postgres;
 use super::address::{Address, PORT, socket};
@@ -20,42 +20,43 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// The user that a cluster of ours is made with.
+/// The database user of a cluster of our own.
 pub(super) const USER: &str = "lowtide";
 
-/// Whom the server runs as, where lowtide is root.
+/// The user that the server runs as if lowtide is root.
 const OWNERS: [&str; 1] = ["postgres"];
 
-/// The longest path of a unix socket.
+/// Maximum length of the path of a unix socket.
 const LONGEST_SOCKET: usize = 107;
 
-/// Crash recovery of a large log on a slow drive takes long; a shutdown writes all dirty pages.
+/// Time limit for a start or shutdown. Crash recovery of a large log on a slow drive takes long, and so does writing
+/// all dirty pages.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// How long a server that is told to end at once may take.
+/// Time limit for an immediate shutdown.
 const AT_ONCE: Duration = Duration::from_secs(8);
 
-/// What the most telling line of a log begins with.
+/// Marks of the most informative line of a log.
 const MARKS: [&str; 3] = ["initdb: error:", "PANIC:", "FATAL:"];
 
-/// The same while it runs, where `FATAL:` may be about a session only.
+/// Marks once the server is up, when `FATAL:` may concern a single session only.
 const MARKS_LATER: [&str; 3] = ["PANIC:", "was terminated by signal", "No space left on device"];
 
-/// A server of ours.
+/// A server of our own.
 pub(super) struct Server {
     process: Process,
-    /// Dropped after the process: what a killed one left goes then.
+    /// Dropped after the process, because it removes the memory that a killed server leaves.
     _memory: shared_memory::Noted,
     database: Arc<Postgres>,
     settings: Vec<(String, String)>,
     ignored: Vec<String>,
 }
 
-/// Makes the cluster in `places` if there is none, and starts its server.
+/// Creates the cluster in `places` if there is none, and starts its server.
 ///
 /// # Errors
-/// [`OltpError`] where PostgreSQL is not on this machine, a setting is not one of its, a directory cannot be used, or the
-/// server does not start: with the line of its log that says why.
+/// [`OltpError`] if PostgreSQL is not installed, a setting is unknown to it, a directory cannot be used, or the
+/// server does not start. The error of a failed start has the line of the log that tells the reason.
 pub(super) fn start(
     settings: &Settings,
     places: &Places,
@@ -105,7 +106,7 @@ pub(super) fn start(
     Ok(Server { process, _memory, database, settings, ignored: parameters.ignored })
 }
 
-/// How programs of the server are started.
+/// The settings with which the server's programs are started.
 struct Launch {
     programs: PathBuf,
     user: Option<User>,
@@ -121,7 +122,7 @@ impl Launch {
     }
 }
 
-/// Makes the cluster; what it wrote is on the device afterwards.
+/// Creates the cluster. On return it is durable on the device.
 fn make(launch: &Launch, places: &Places) -> Result<(), OltpError> {
     let mut arguments = vec![
         "--no-sync".to_owned(),
@@ -150,7 +151,7 @@ fn make(launch: &Launch, places: &Places) -> Result<(), OltpError> {
     Ok(())
 }
 
-/// Waits until the server says in its `postmaster.pid` that it takes sessions.
+/// Waits until the server reports in its `postmaster.pid` that it accepts sessions.
 fn until_ready(process: &mut Process, data: &Path) -> Result<(), OltpError> {
     let begin = Instant::now();
     let file = data.join("postmaster.pid");
@@ -161,7 +162,7 @@ fn until_ready(process: &mut Process, data: &Path) -> Result<(), OltpError> {
         }
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         let mut lines = text.lines().map(str::trim);
-        // The first line is the process, the eighth its state; a file of an earlier run is another's.
+        // The first line is the process id, which excludes the file of an earlier run; the eighth is the state.
         if lines.next() == Some(&own) && lines.nth(6) == Some("ready") {
             return Ok(());
         }
@@ -172,7 +173,7 @@ fn until_ready(process: &mut Process, data: &Path) -> Result<(), OltpError> {
     }
 }
 
-/// The places as the server, which runs in another directory, finds them.
+/// Makes the paths absolute, because the server runs in another directory.
 fn absolute(places: &Places) -> Result<Places, OltpError> {
     let whole = |path: &PathBuf| path.canonicalize().map_err(|source| io_error(path, source));
     Ok(Places {
@@ -182,7 +183,7 @@ fn absolute(places: &Places) -> Result<Places, OltpError> {
     })
 }
 
-/// Makes the cluster's link to its log lead where the log is: that of a copied cluster leads to the log of the other.
+/// Points the cluster's link `pg_wal` to the log directory: in a copied cluster it points to the log of the original.
 fn link_log(places: &Places) -> Result<(), OltpError> {
     let link = places.data.join("pg_wal");
     let (data, there) = (places.data.display(), std::fs::read_link(&link).ok());
@@ -242,14 +243,14 @@ impl Instance for Server {
     fn stop(mut self: Box<Self>) -> Result<(), OltpError> {
         self.check()?;
         self.database.close();
-        // Fast: sessions are ended, a checkpoint is made.
+        // Fast shutdown: ends the sessions and makes a checkpoint.
         self.process.end(Signal::INT, PATIENCE, "did not stop within an hour", &MARKS_LATER)
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Immediate: it ends its children, which would otherwise notice only by and by.
+        // Immediate shutdown ends the child processes, which would otherwise notice only after a while.
         self.process.ask(Signal::QUIT);
         let _ = self.process.wait(AT_ONCE, &AtomicBool::new(false));
     }

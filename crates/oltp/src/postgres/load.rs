@@ -1,8 +1,8 @@
-//! Fills the tables: two sessions, a table each at a time, the largest first.
+//! Fills the tables in two concurrent sessions, largest tables first, one table each at a time.
 //!
-//! A table is made, filled with `COPY` and given its keys in one transaction. With `wal_level = minimal` its rows then go to
-//! its files and not to the log, and they come frozen, so that nothing has to be written again later. What stands in
-//! memory is written by a checkpoint at the end. Not here: which rows there are (`tpcc::population`).
+//! A table is created, filled with `COPY` and given its keys in one transaction. With `wal_level = minimal` its rows
+//! then bypass the WAL and are frozen, so they are written only once. A checkpoint at the end writes the dirty pages.
+//! The module `tpcc::population` generates the rows.
 
 use super::connection::{Connection, Copy};
 use super::error::PgError;
@@ -14,16 +14,16 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Sessions side by side. The server and the rows need a processor each.
+/// Concurrent sessions. The server and the row generator need a processor each.
 const SESSIONS: usize = 2;
 
-/// What all sessions know of a load.
+/// The state that all sessions of a load share.
 struct Shared<'a> {
     postgres: &'a Postgres,
     scale: &'a Scale,
     seed: Seed,
     interrupt: &'a AtomicBool,
-    /// One of the sessions failed, and the others need not go on.
+    /// Set when a session has failed, which stops the other.
     failed: AtomicBool,
     queue: Mutex<Vec<Table>>,
     done: AtomicU64,
@@ -31,10 +31,10 @@ struct Shared<'a> {
     progress: &'a (dyn Fn(f64) + Sync),
 }
 
-/// Makes the tables and fills them.
+/// Creates the tables and fills them.
 ///
 /// # Errors
-/// [`OltpError`] where a statement fails, or `interrupt` is set.
+/// [`OltpError`] if a statement fails or `interrupt` is set.
 pub(super) fn load(
     postgres: &Postgres,
     scale: &Scale,
@@ -63,7 +63,7 @@ pub(super) fn load(
         return Err(OltpError::Interrupted);
     }
     results.into_iter().collect::<Result<(), OltpError>>()?;
-    // Not every user may ask for one.
+    // Some users may not run a checkpoint.
     if let Err(error @ PgError::Lost(_)) = connection.simple("CHECKPOINT") {
         return Err(error.sql("writing what was loaded"));
     }
@@ -79,7 +79,7 @@ impl Shared<'_> {
                 return Ok(());
             };
             if let Err(error) = self.fill(table) {
-                // The other session, given up because of this one, has nothing to say.
+                // The other session stops because of this failure, so its own error is not reported.
                 let first = !self.failed.swap(true, Ordering::Relaxed);
                 let told = || error.sql(format!("loading {}", table.name()));
                 return if first { Err(told()) } else { Ok(()) };
@@ -91,7 +91,7 @@ impl Shared<'_> {
         self.interrupt.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
     }
 
-    /// A session for each table, so that the settings of one are not those of the next.
+    /// Fills a table in a session of its own, so that session settings do not carry over to the next table.
     fn fill(&self, table: Table) -> Result<(), PgError> {
         let name = table.name();
         let mut connection = self.postgres.connection()?;
@@ -124,11 +124,11 @@ fn bytes_of_row(table: Table) -> u64 {
     schema::BY_SIZE.iter().find(|(it, _)| *it == table).map_or(0, |(_, bytes)| *bytes)
 }
 
-/// Rows on their way, counted; stops where the load was given up.
+/// Counts the rows on their way; stops once the load is given up.
 struct Watched<'a> {
     shared: &'a Shared<'a>,
     copy: Copy<'a>,
-    /// Of the bytes that the table has about.
+    /// Bytes still expected, by the estimate for the table.
     left: u64,
 }
 
@@ -155,7 +155,7 @@ impl Write for Watched<'_> {
     }
 }
 
-/// A [`Connection`] may go from thread to thread, but is in one at a time.
+/// A [`Connection`] can move between threads, but is used by one at a time.
 const _: fn() = || {
     fn sends<T: Send>() {}
     sends::<Connection>();

@@ -1,7 +1,7 @@
-//! Where PostgreSQL's programs are, and which parameters this version of them knows.
+//! Finds PostgreSQL's programs and the parameters that the installed version knows.
 //!
-//! Debian keeps a directory for each version, outside of `PATH`; the newest is taken. Not here: servers that are not on
-//! this machine.
+//! Debian installs each version in a directory of its own, outside of `PATH`; the newest version is used. Only this
+//! machine is searched.
 
 use crate::OltpError;
 use crate::server::io_error;
@@ -10,20 +10,21 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is needed of them.
+/// The programs that lowtide needs.
 const NEEDED: [&str; 2] = ["initdb", "postgres"];
 
-/// Where packages put versions side by side: a directory, and what stands after the version.
+/// Directories in which packages install several versions: the directory, the text before the version, and the
+/// subdirectory with the programs.
 const VERSIONS: [(&str, &str, &str); 2] = [("/usr/lib/postgresql", "", "bin"), ("/usr", "pgsql-", "bin")];
 
-/// The directory with the programs.
+/// Finds the directory with the programs.
 ///
 /// # Errors
-/// [`OltpError::Missing`] where they are in none, or not in the one that was named.
+/// [`OltpError::Missing`] if no directory has all of them, or the directory that the user named lacks one.
 pub(super) fn find(settings: &Settings) -> Result<PathBuf, OltpError> {
     if let Some(named) = &settings.programs {
         return match NEEDED.iter().find(|program| !named.join(program).is_file()) {
-            // The server runs in another directory.
+            // An absolute path, because the server runs in another directory.
             None => named.canonicalize().map_err(|source| io_error(named, source)),
             Some(missing) => Err(OltpError::Missing {
                 program: named.join(missing).display().to_string(),
@@ -58,10 +59,10 @@ fn versions() -> Vec<PathBuf> {
     found.into_iter().rev().map(|(_, path)| path).collect()
 }
 
-/// The parameters that the server knows, as it lists them itself.
+/// The parameters that the server lists as known.
 ///
 /// # Errors
-/// [`OltpError`] where the program does not run.
+/// [`OltpError`] if the program cannot be run.
 pub(super) fn parameters(programs: &Path) -> Result<BTreeSet<String>, OltpError> {
     let program = programs.join("postgres");
     let output = Command::new(&program)

@@ -1,8 +1,8 @@
-//! The tables in PostgreSQL's words, and the schema that holds them.
+//! The tables as PostgreSQL statements, and the schema that holds them.
 //!
-//! The schema is marked as lowtide's, and one without the mark is left alone. Tablespaces are directories within the data
-//! directory (`pg_tblspc`), so that a copy of it is whole; tables are dealt out over them, the largest first, with their
-//! indexes. Not here: rows.
+//! A mark identifies the schema as lowtide's; a schema without it is never touched. Tablespaces are inside the data
+//! directory (`pg_tblspc`), so a copy of the directory is complete. Tables and their indexes are assigned to
+//! tablespaces round-robin, largest first. The rows come from `tpcc::population`.
 
 use super::connection::Connection;
 use super::error::PgError;
@@ -13,10 +13,10 @@ use std::fmt::Write;
 /// The schema of all tables.
 pub(super) const NAME: &str = "lowtide";
 
-/// What marks the schema as ours.
+/// The comment that marks the schema as lowtide's.
 const MARK: &str = "made by lowtide";
 
-/// The tables and about how many bytes a row has as text, those with the most to load first.
+/// The tables and the approximate size of a row as text, those with the most bytes first.
 pub(super) const BY_SIZE: [(Table, u64); 9] = [
     (Table::OrderLine, 70),
     (Table::Stock, 318),
@@ -29,10 +29,10 @@ pub(super) const BY_SIZE: [(Table, u64); 9] = [
     (Table::Warehouse, 110),
 ];
 
-/// Makes the schema anew, and with it everything of an earlier load go.
+/// Creates the schema, after dropping that of an earlier load with all its tables.
 ///
 /// # Errors
-/// [`OltpError`] where there is a schema of that name that is not ours, or where a statement fails.
+/// [`OltpError`] if there is a schema of that name that lowtide did not make, or a statement fails.
 pub(super) fn make(connection: &mut Connection, tablespaces: u32) -> Result<(), OltpError> {
     let mut run = |statement: &str| {
         connection.simple(statement).map_err(|error| error.sql(format!("making the schema `{NAME}`")))
@@ -61,7 +61,7 @@ pub(super) fn make(connection: &mut Connection, tablespaces: u32) -> Result<(), 
     Ok(())
 }
 
-/// Makes a table without keys; what follows in this session goes where it goes.
+/// Creates a table without keys. Its tablespace becomes the session's default, so later indexes use it too.
 pub(super) fn make_table(connection: &mut Connection, table: Table, tablespaces: u32) -> Result<(), PgError> {
     if tablespaces > 0 {
         let place = BY_SIZE.iter().position(|(it, _)| *it == table).unwrap_or(0) as u32;
@@ -71,7 +71,7 @@ pub(super) fn make_table(connection: &mut Connection, table: Table, tablespaces:
     connection.simple(&create(table)).map(drop)
 }
 
-/// Makes the keys and indexes of a table.
+/// Creates the keys and indexes of a table.
 pub(super) fn make_indexes(connection: &mut Connection, table: Table) -> Result<(), PgError> {
     let name = table.name();
     if !table.key().is_empty() {

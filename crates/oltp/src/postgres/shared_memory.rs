@@ -1,15 +1,15 @@
 //! The shared memory of a PostgreSQL server of our own: noted while the server runs, removed if it was
 //! killed.
 //!
-//! A server that is killed leaves a System V segment and files in `/dev/shm`. Its next start on the same
-//! cluster would remove them, but the cluster of a killed lowtide is thrown away. So a file beside the
-//! server's socket notes its shared memory. If lowtide outlives the server, [`Noted`] removes what is noted;
-//! if not, the code that removes that directory ([`crate::folder`]) does so first. Nothing is removed that a
-//! process still uses, or that belongs to another server by now.
+//! A killed server leaves a System V segment and files in `/dev/shm`. Its next start on the same cluster would remove
+//! them, but the cluster of a killed lowtide is deleted. So a file next to the server's socket lists its shared
+//! memory. If lowtide outlives the server, [`Noted`] removes the listed memory; if not, the code that removes that
+//! directory ([`crate::folder`]) does so first. Memory that a process still uses, or that now belongs to another
+//! server, is never removed.
+//!
 //! # Not handled
-//! Windows of memory that parallel queries had open at the moment of the kill, if the server's own list of
-//! them was overwritten; servers with a `dynamic_shared_memory_type` other than `posix`, which leave nothing
-//! in `/dev/shm`.
+//! - Segments of parallel queries that were open at the moment of the kill, if the server's own list was overwritten.
+//! - Servers with a `dynamic_shared_memory_type` other than `posix`; these leave nothing in `/dev/shm`.
 //!
 //! Source: PostgreSQL, `src/backend/utils/init/miscinit.c` (`postmaster.pid`) and `src/backend/storage/ipc/dsm.c`.
 
@@ -33,13 +33,14 @@ const POSIX: &str = "/dev/shm";
 const PREFIX: &str = "PostgreSQL.";
 /// `PG_DYNSHMEM_CONTROL_MAGIC`, with which the list of a server's files begins.
 const CONTROL: u32 = 0x9a50_3d32;
-/// Bytes before the list's entries, and those of an entry (`dsm_control_header`, `dsm_control_item` since PostgreSQL 14).
+/// Bytes before the list's entries, and bytes of an entry (`dsm_control_header`, `dsm_control_item` since PostgreSQL
+/// 14).
 const HEADER: usize = 16;
 const ENTRY: usize = 40;
-/// Most bytes of a list that are read.
+/// Maximum bytes of a list that are read.
 const LIST: u64 = 1 << 20;
 
-/// A System V segment: its key, its number, the process that made it.
+/// A System V segment: its key, its id and the process that created it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
     key: i64,
@@ -47,10 +48,10 @@ struct Segment {
     creator: i64,
 }
 
-/// Time that the processes of a killed server may take to end.
+/// Time limit for the processes of a killed server to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The note of a server's shared memory. Dropping it once the server's process has ended removes what the
+/// The note of a server's shared memory. Dropping it after the server's process has ended removes the memory that the
 /// server left.
 #[derive(Debug)]
 pub(super) struct Noted(PathBuf);
@@ -64,17 +65,17 @@ impl Drop for Noted {
     }
 }
 
-/// Notes the shared memory of the server on cluster `data`, process `postmaster`; servers without such memory
-/// have no note.
+/// Lists the shared memory of the server on cluster `data` with process id `postmaster`. The note of a server without
+/// such memory is empty.
 ///
+/// # Errors
 /// [`OltpError`] if the note cannot be written.
-/// [`OltpError`] where the note cannot be written.
 pub(super) fn note(run: &Path, data: &Path, postmaster: u32) -> Result<Noted, OltpError> {
     let mut text = format!("{FIRST_LINE}\n");
-    // The seventh line holds the key and the number of the segment.
+    // The seventh line holds the key and the id of the segment.
     let pid_file = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
     if let Some((key, id)) = pid_file.lines().nth(6).and_then(two) {
-        // The kernel lists keys with a sign.
+        // The kernel lists keys as signed numbers.
         let key = i64::from((key as u32).cast_signed());
         let _ = writeln!(text, "segment {key} {id} {postmaster}");
     }
@@ -101,7 +102,7 @@ fn files_of(process: u32) -> BTreeSet<PathBuf> {
     maps.lines().filter_map(|line| line.find(&begin).map(|at| PathBuf::from(&line[at..]))).collect()
 }
 
-/// Removes what a note names, unless something still uses it; `false` if a process does.
+/// Removes the memory that a note lists, unless a process still uses it; returns `false` in that case.
 pub(crate) fn remove(note: &Path) -> bool {
     let Ok(text) = fs::read_to_string(note) else { return true };
     let mut lines = text.lines();
@@ -141,7 +142,8 @@ fn noted_segment(line: &str) -> Option<Segment> {
     Some(Segment { key: numbers.next()??, id: numbers.next()??, creator: numbers.next()?? })
 }
 
-/// Number of processes that use a segment, by the kernel's list; `None` if it is gone, or another's.
+/// Number of processes attached to a segment, by the kernel's list; `None` if the segment is gone or belongs to
+/// another server.
 fn users(listed: &str, segment: Segment) -> Option<i64> {
     listed.lines().find_map(|line| {
         // key shmid perms size cpid lpid nattch …
@@ -152,7 +154,7 @@ fn users(listed: &str, segment: Segment) -> Option<i64> {
     })
 }
 
-/// A noted file, if it is still the one that was noted.
+/// The path of a noted file, if its inode is still the same.
 fn noted_file(inode: &str, name: &str) -> Option<PathBuf> {
     let plain = name.strip_prefix(PREFIX)?.bytes().all(|byte| byte.is_ascii_digit());
     let path = Path::new(POSIX).join(name);
@@ -160,7 +162,7 @@ fn noted_file(inode: &str, name: &str) -> Option<PathBuf> {
     same.then_some(path)
 }
 
-/// The files in a server's list, if this file is one; only those of the same owner.
+/// The files in a server's list that have the same owner; empty if this file is not a list.
 fn listed_files(list: &Path) -> Vec<PathBuf> {
     let mut bytes = Vec::new();
     let Ok(file) = fs::File::open(list) else { return Vec::new() };
@@ -183,7 +185,7 @@ fn handles(list: &[u8]) -> Vec<u32> {
     let entries = number(4).unwrap_or(0) as usize;
     let entry = |at: usize| Some((number(at)?, number(at + 4)?));
     let all = (0..entries).map_while(|entry_number| entry(HEADER + entry_number * ENTRY));
-    // One without references is free; those with odd handles lie in the server's own memory and have no file.
+    // An entry without references is free. Entries with odd handles are in the server's main memory and have no file.
     all.filter(|(_, references)| *references > 0).map(|(handle, _)| handle).collect()
 }
 

@@ -1,7 +1,7 @@
-//! The file, the connection that writes to it, and what is counted there.
+//! The database file, the connection that writes to it, and the counters.
 //!
-//! SQLite's counters of its cache are out of reach without unsafe code; what is counted is how long sessions wait for
-//! their turn and for commits, and how large the files are. Not here: transactions.
+//! SQLite's cache counters need unsafe code and are not read. The counters are the sessions' waits for the writer and
+//! for commits, and the sizes of the files. The module `transactions` holds the statements.
 
 use super::error::sql;
 use super::session::SqliteSession;
@@ -18,27 +18,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Statements that a connection keeps prepared: more than there are.
+/// Capacity of a connection's cache of prepared statements: more than there are statements.
 const STATEMENTS: usize = 96;
 
-/// A database of SQLite.
+/// A SQLite database.
 pub(super) struct Sqlite {
     shared: Arc<Shared>,
     version: String,
     settings: Settings,
 }
 
-/// What sessions share.
+/// The state that sessions share.
 pub(super) struct Shared {
     path: PathBuf,
-    /// Where the file does not lie on this machine: the filesystem of SQLite that has it.
+    /// Name of the SQLite VFS that holds the file; `None` for a file of this machine.
     vfs: Option<String>,
-    /// `None` once it is closed. Turns are in the order in which they were asked for.
+    /// The connection that writes, granted in the order of the requests; `None` once closed.
     writer: FairMutex<Option<Connection>>,
     pub(super) counts: Counts,
 }
 
-/// What sessions count together.
+/// Counters that all sessions add to.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) waited_ns: AtomicU64,
@@ -48,14 +48,14 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Adds the time since `began`.
+    /// Adds the time since `began` to `sum`.
     pub(super) fn add_since(sum: &AtomicU64, began: Instant) {
         sum.fetch_add(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }
 
 impl Shared {
-    /// The connection that writes, when it is our turn; `None` where it is closed.
+    /// Waits for the connection that writes. The guard holds `None` if the database is closed.
     pub(super) fn writer(&self) -> FairMutexGuard<'_, Option<Connection>> {
         let asked = Instant::now();
         let writer = self.writer.lock();
@@ -76,7 +76,7 @@ fn closed() -> OltpError {
 }
 
 impl Sqlite {
-    /// Opens or makes the file; one of a filesystem of SQLite that was registered under the name `vfs`, where that is given.
+    /// Opens or creates the file, in the registered SQLite VFS named `vfs` if given.
     pub(super) fn open(path: &Path, vfs: Option<&str>, settings: &Settings) -> Result<Self, OltpError> {
         let writer = connect(path, vfs)?;
         if vfs.is_some() {
@@ -92,18 +92,18 @@ impl Sqlite {
         let version = format!("SQLite {}", rusqlite::version());
         Ok(Sqlite { shared: Arc::new(shared), version, settings: settings.clone() })
     }
-    /// What the connection that writes runs with.
+    /// The settings of the connection that writes.
     pub(super) fn settings(&self) -> Result<Vec<(String, String)>, OltpError> {
         pragmas::shown(self.shared.writer.lock().as_ref().ok_or_else(closed)?, &self.settings)
     }
-    /// Writes everything into the file. Sessions that are still there read on, and write no more.
+    /// Checkpoints the WAL into the file and closes the writer. Open sessions can still read, but not write.
     pub(super) fn close(&self) -> Result<(), OltpError> {
         let Some(writer) = self.shared.writer.lock().take() else { return Ok(()) };
         let ended = writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         ended.map_err(sql("the last checkpoint"))?;
         writer.close().map_err(|(_, error)| sql("closing the database")(error))
     }
-    /// The bytes of a file of the database; none where there is no such file.
+    /// Size in bytes of the database's file with this ending; 0 if there is no such file.
     fn size(&self, ending: &str) -> f64 {
         let mut path = self.shared.path.clone().into_os_string();
         path.push(ending);
@@ -131,7 +131,7 @@ impl Database for Sqlite {
 
     fn session(&self) -> Result<Box<dyn Session>, OltpError> {
         let reader = match &self.shared.vfs {
-            // There, one connection has the file to itself.
+            // In a VFS, one connection has the file to itself.
             Some(_) => None,
             None => {
                 let reader = connect(&self.shared.path, None)?;
@@ -152,7 +152,7 @@ impl Database for Sqlite {
         let mut guard = self.shared.writer.lock();
         let writer = guard.as_mut().ok_or_else(closed)?;
         let loaded = load::load(writer, scale, seed, interrupt, progress);
-        // On a full disk there is no WAL either; what is told is why.
+        // On a full disk, enabling the WAL fails too; the error of the load is the cause, so it is returned first.
         let applied = pragmas::apply(writer, &self.settings);
         loaded.and(applied)?;
         if self.shared.vfs.is_some() {

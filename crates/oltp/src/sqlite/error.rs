@@ -1,16 +1,14 @@
-//! What SQLite says, as what lowtide says.
-//!
-//! Not here: what is done about it.
+//! Converts SQLite's errors into lowtide's.
 
 use crate::{Failure, OltpError};
 use rusqlite::ErrorCode;
 
-/// An error of SQLite while doing `what`.
+/// The error for a failed operation; `what` names the operation.
 pub(super) fn sql(what: impl Into<String>) -> impl FnOnce(rusqlite::Error) -> OltpError {
     move |error| OltpError::Sql { what: what.into(), message: words(&error) }
 }
 
-/// SQLite's words, without the statement.
+/// SQLite's message, without the statement.
 fn words(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),

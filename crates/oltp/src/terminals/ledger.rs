@@ -1,8 +1,9 @@
-//! From what happened at the terminals to intervals.
+//! Groups the terminals' events into intervals.
 //!
-//! A terminal notes events in a list of its own, and takes the time while it holds the list. So when the list is taken after
-//! an interval's end, everything that ended in the interval is in it, and what is later waits for the next: an event is
-//! counted where it happened, however late the list is taken. Not here: histograms on the way of a transaction.
+//! A terminal notes events in its own list, and reads the clock while it holds the list's lock. So a list that is
+//! taken after the end of an interval holds all events of that interval; later events stay for the next one. An event
+//! is counted in the interval in which it happened, even if the list is taken late. The ledger fills the histograms,
+//! not the terminals, so that a transaction does not pay for them.
 
 use lowtide_core::Nanos;
 use lowtide_core::measure::{Clock, Reading};
@@ -11,7 +12,7 @@ use lowtide_engines::{Interval, Tally};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Something that happened to a transaction.
+/// An event of a transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event {
     at: Reading,
@@ -19,14 +20,14 @@ pub(super) struct Event {
     what: What,
 }
 
-/// What happened to it.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum What {
-    /// It met another, and is tried again.
+    /// A conflict with another transaction; the transaction is retried.
     Retried,
-    /// It is committed, and began then.
+    /// A commit, with the start of the transaction.
     Committed { began: Reading },
-    /// It was rolled back because it had to be, and began then.
+    /// A rollback that the specification requires, with the start of the transaction.
     RolledBack { began: Reading },
 }
 
@@ -35,7 +36,7 @@ pub(super) enum What {
 pub(super) struct Events(Mutex<Vec<Event>>);
 
 impl Events {
-    /// Notes what happens now.
+    /// Notes an event that happens now.
     pub(super) fn note(&self, clock: &dyn Clock, kind: Kind, what: What) {
         let mut events = self.lock();
         let at = clock.read();
@@ -46,15 +47,15 @@ impl Events {
     }
 }
 
-/// Makes intervals of the events of all terminals, the first of which begins when it is made.
+/// Groups the events of all terminals into intervals. The first interval begins when the ledger is made.
 pub(super) struct Ledger<'a> {
     clock: &'a dyn Clock,
     start_ns: u64,
     length: Nanos,
     terminals: &'a [Events],
-    /// The interval that is not over.
+    /// The interval in progress.
     current: Interval,
-    /// Events of later ones.
+    /// Events of later intervals.
     later: Vec<Event>,
 }
 
@@ -63,15 +64,15 @@ impl<'a> Ledger<'a> {
         let current = interval(0, length);
         Ledger { clock, start_ns: clock.read().ns, length, terminals, current, later: Vec::new() }
     }
-    /// When the first interval began, by the clock.
+    /// Start of the first interval, by the clock.
     pub(super) fn began_ns(&self) -> u64 {
         self.start_ns
     }
-    /// How long the interval has still to go.
+    /// Time until the interval in progress ends.
     pub(super) fn until_end(&self) -> Duration {
         Duration::from_nanos(self.end_ns().saturating_sub(self.clock.read().ns))
     }
-    /// Counts what was noted so far, so that lists stay short in long intervals.
+    /// Counts the events noted so far, which keeps the lists short in long intervals.
     pub(super) fn gather(&mut self) {
         for terminal in self.terminals {
             self.later.append(&mut terminal.lock());
@@ -85,13 +86,13 @@ impl<'a> Ledger<'a> {
             !ended
         });
     }
-    /// The interval, when it is over; the next one begins where it ended.
+    /// Returns the interval once it is over. The next interval begins at its end.
     pub(super) fn next(&mut self) -> Interval {
         self.gather();
         let next = interval(self.current.end_ns, self.length);
         std::mem::replace(&mut self.current, next)
     }
-    /// The intervals that nobody heard of by the time all terminals had ended; the last of them is shorter.
+    /// Returns the intervals not yet reported when all terminals have ended. The last of them is shorter.
     pub(super) fn finish(mut self) -> Vec<Interval> {
         let now = self.clock.read().ns.saturating_sub(self.start_ns);
         let mut left = Vec::new();
@@ -123,7 +124,7 @@ fn count(tally: &mut Tally, event: &Event) {
         What::RolledBack { began } => (&mut tally.rolled_back, began),
     };
     if began.gaps != event.at.gaps {
-        // Nobody knows how long it took, and the time in which it was done does not count.
+        // The latency of a transaction that spans a gap is unknown, and the time of the gap does not count.
         return;
     }
     *counter += 1;
@@ -135,7 +136,7 @@ mod tests {
     use super::super::WallClock;
     use super::*;
 
-    /// A clock that shows what it is told.
+    /// A clock that shows a value set by the test.
     struct Shown(Reading);
 
     impl Clock for Shown {

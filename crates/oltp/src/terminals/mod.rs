@@ -1,4 +1,4 @@
-//! The terminals: who asks, when, and what came of it, interval by interval.
+//! The terminals: run transactions and report their results interval by interval.
 //!
 //! ```text
 //!   terminal: deck ─► inputs ─► Session ─► Event ─┐
@@ -6,8 +6,8 @@
 //!   terminal: …                                    ┘   (this thread)
 //! ```
 //!
-//! Each terminal has a thread, a session, a home warehouse and random streams of its own. Not here: when a measurement is
-//! over: whoever hears of the intervals decides.
+//! Each terminal has its own thread, session, home warehouse and random streams. The caller decides when a
+//! measurement ends.
 
 mod ledger;
 mod terminal;
@@ -26,34 +26,35 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 use terminal::{End, Over, Terminal};
 
-/// The longest that an interrupt goes unseen.
+/// Longest delay before an interrupt is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A load of terminals.
 #[derive(Clone)]
 pub struct Load<'a> {
-    /// How many in all parts together; terminal `t` of a part is bound to warehouse `t mod warehouses` of it, and for
-    /// Stock-Level to the district that follows that of the terminal before it there. Where a part has fewer terminals
-    /// than warehouses, each is bound to its share of them, and speaks for one at a time.
+    /// Total number of terminals over all parts. Terminal `t` of a part has home warehouse `t mod warehouses`; its
+    /// Stock-Level district follows the district of the part's previous terminal. If a part has fewer terminals than
+    /// warehouses, each terminal has a share of the warehouses and uses one of them at a time.
     pub terminals: u32,
-    /// Whether terminals wait for keys and for thoughts (clause 5.2.5.4); else they ask again at once.
+    /// Whether terminals wait for keying and think times (clause 5.2.5.4). If not, they send the next transaction at
+    /// once.
     pub think: bool,
     /// Length of an interval.
     pub interval: Nanos,
-    /// What time is it; transactions that are in flight over one of its gaps are not counted.
+    /// The clock. A transaction in flight during one of its gaps is not counted.
     pub clock: &'a dyn Clock,
-    /// Where random choices come from.
+    /// Seed of all random choices.
     pub seed: Seed,
-    /// Ends the load from outside.
+    /// Set by another thread to end the load.
     pub interrupt: &'a AtomicBool,
 }
 
-/// A clock that has no gaps: time passes while nobody looks.
+/// A clock without gaps, which follows real time.
 #[derive(Debug)]
 pub struct WallClock(Instant);
 
 impl WallClock {
-    /// A clock that begins now.
+    /// A clock that starts now.
     pub fn start() -> WallClock {
         WallClock(Instant::now())
     }
@@ -65,33 +66,33 @@ impl Clock for WallClock {
     }
 }
 
-/// A database, and the warehouses that are in it. Terminals are spread evenly over several.
+/// A database and its warehouses. Terminals are spread evenly over the parts.
 #[derive(Clone, Copy)]
 pub struct Part<'a> {
-    /// What is asked.
+    /// The database.
     pub database: &'a dyn Database,
-    /// What is in it.
+    /// The warehouses in the database.
     pub scale: &'a Scale,
 }
 
-/// What a load came to, apart from its intervals.
+/// The totals of a load, besides its intervals.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
     /// Whether it was interrupted.
     pub interrupted: bool,
-    /// When it began, by its clock.
+    /// Start of the load, by its clock.
     pub began_ns: u64,
-    /// Transactions that ended.
+    /// Number of completed transactions.
     pub transactions: u64,
-    /// Statements sent for them.
+    /// Number of statements sent for the transactions.
     pub statements: u64,
-    /// Processor time of the terminals' threads; where the database is within lowtide, its own too.
+    /// Processor time of the terminals' threads, including the database's own if it runs within lowtide.
     pub client_cpu: Nanos,
-    /// Order lines that were committed, and those of them that another warehouse supplied.
+    /// Committed order lines, and how many of them another warehouse supplied.
     pub lines: (u64, u64),
-    /// Payments that were committed, and those of them by customers of another warehouse.
+    /// Committed payments, and how many of them were by customers of another warehouse.
     pub payments: (u64, u64),
-    /// Deliveries that found a district without new orders.
+    /// Deliveries to districts that had no new order.
     pub skipped_deliveries: u64,
 }
 
@@ -106,17 +107,17 @@ impl Summary {
     }
 }
 
-/// Runs a load; `each` hears of every interval, in order, and says whether to go on.
+/// Runs a load. Calls `each` with every interval, in order; the value that `each` returns decides whether to go on.
 ///
-/// All sessions are open before the clock starts. An interval holds what ended in it, however late it is heard of. Where
-/// the load ends within an interval (interrupted, or a transaction failed), that one is shorter, and is heard too. An
-/// interrupted load has no failures: what interrupts it may end a server as well. The connection of a transaction that does
-/// not end then is cut by its database, which watches the same interrupt.
+/// All sessions are open before the clock starts. An interval holds the transactions that ended in it, even if it is
+/// reported later. If the load ends within an interval (by an interrupt or a failed transaction), that interval is
+/// shorter, and is reported too. An interrupted load reports no failures, because the interrupt may also end a
+/// server. The watchdog of the database cuts the connection of a transaction that does not end after an interrupt.
 ///
 /// # Errors
-/// [`OltpError`] where the load has no terminals, parts or length of intervals, a database takes fewer sessions than it has
-/// terminals, a session cannot be opened, it is interrupted before all are, or a transaction fails for good. What was
-/// measured until then was heard.
+/// [`OltpError`] if the load has no terminals, no parts or intervals of length zero; if a database accepts fewer
+/// sessions than it has terminals; if a session cannot be opened; if the load is interrupted before all sessions are
+/// open; or if a transaction fails and cannot be retried. Earlier intervals have been reported by then.
 pub fn run(
     parts: &[Part<'_>],
     load: &Load<'_>,
@@ -164,12 +165,12 @@ pub fn run(
             failures.extend(failure);
         }
         if heard != Heard::Stop {
-            // Whatever is said to the last ones, there is no more.
+            // The load is over, so the answer of `each` no longer matters.
             for last in ledger.finish() {
                 let _ = each(last);
             }
         }
-        // What interrupts a load may cut connections and end servers.
+        // An interrupt may also cut connections and end servers.
         let failed_by_interrupt = !failures.is_empty() && load.interrupt.load(Ordering::Relaxed);
         summary.interrupted = heard == Heard::Interrupted || failed_by_interrupt;
         let first = failures.into_iter().min_by_key(|(at, _)| *at).filter(|_| !summary.interrupted);
@@ -177,7 +178,7 @@ pub fn run(
     })
 }
 
-/// Whether each database takes the sessions of its terminals, so that not the last of hundreds finds out.
+/// Checks that each database accepts enough sessions, so that the error comes before hundreds of sessions are open.
 fn enough_sessions(parts: &[Part<'_>], terminals: u32) -> Result<(), OltpError> {
     let count = parts.len() as u32;
     for (number, part) in (0..).zip(parts) {
@@ -192,7 +193,7 @@ fn enough_sessions(parts: &[Part<'_>], terminals: u32) -> Result<(), OltpError> 
     Ok(())
 }
 
-/// Why no further intervals are heard of.
+/// The reason why no more intervals are reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Heard {
     Stop,
@@ -200,7 +201,7 @@ enum Heard {
     Failure,
 }
 
-/// Hands over intervals until the load is over, and says so to the terminals.
+/// Reports intervals until the load is over, then tells the terminals to stop.
 fn listen(
     ledger: &mut Ledger<'_>,
     load: &Load<'_>,
@@ -215,7 +216,7 @@ fn listen(
         let left = ledger.until_end();
         if !left.is_zero() {
             if over.wait(left.min(LOOK_EVERY)) {
-                // What interrupts us may end a server too.
+                // An interrupt may also end a server.
                 let interrupted = load.interrupt.load(Ordering::Relaxed);
                 break if interrupted { Heard::Interrupted } else { Heard::Failure };
             }

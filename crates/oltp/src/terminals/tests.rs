@@ -1,6 +1,6 @@
-//! Terminals at a database that only writes down what it is asked, and says what the test wants.
+//! Tests the terminals with a fake database that records the transactions and gives the answers of the test.
 //!
-//! Not here: real databases.
+//! Tests of real databases are in `tests/`.
 
 use super::*;
 use crate::{Counter, Failure, Outcome, Session};
@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 const SEED: u64 = 31;
 static CLOCK: LazyLock<WallClock> = LazyLock::new(WallClock::start);
 
-/// What a session answers: its number, how many calls it had before, and what it is asked.
+/// The answer of a session to its number, the number of its earlier calls, and the transaction.
 type Answer = fn(u32, u64, &Transaction) -> Result<Outcome, Failure>;
 
 struct Fake {
@@ -84,7 +84,7 @@ fn load(terminals: u32, interrupt: &AtomicBool) -> Load<'_> {
     Load { terminals, think: false, interval, clock: &*CLOCK, seed: Seed::new(SEED), interrupt }
 }
 
-/// Runs until so many transactions ended in intervals; those intervals.
+/// Runs until `transactions` have ended in intervals; returns those intervals.
 fn run_for(
     parts: &[Part<'_>],
     load: &Load<'_>,
@@ -114,7 +114,7 @@ fn everything_that_ended_is_counted_once_and_intervals_have_no_gaps() {
     assert!(!summary.interrupted);
     assert_eq!(summary.transactions, database.asked().len() as u64);
     assert_eq!(summary.statements, 3 * summary.transactions, "those before the start are not its");
-    // Those that ended after the last interval are in the summary alone.
+    // Transactions that ended after the last interval are in the summary only.
     assert!(ended(&heard) <= summary.transactions && ended(&heard) >= 2_000);
     for (number, interval) in (0u64..).zip(&heard) {
         assert_eq!((interval.start_ns, interval.end_ns), (number * 5_000_000, (number + 1) * 5_000_000));
@@ -124,7 +124,7 @@ fn everything_that_ended_is_counted_once_and_intervals_have_no_gaps() {
     }
     let asked: Vec<Transaction> = database.asked().into_iter().map(|(_, transaction)| transaction).collect();
     let orders = asked.iter().filter(|it| it.kind() == Kind::NewOrder).count() as f64;
-    // Each deck is exact; the last of each of three terminals may be half dealt.
+    // Each deck is exact; the last deck of each of three terminals may be incomplete.
     assert!((orders - 0.45 * asked.len() as f64).abs() <= 3.0 * 45.0 * 0.55, "seed {SEED}: {orders}");
 }
 
@@ -139,7 +139,7 @@ fn what_meets_another_is_tried_again_until_it_ends() {
     let (heard, summary) = run_for(&parts, &load(1, &interrupt), 300);
     summary.expect("conflicts are no failures");
     let retries: u64 = heard.iter().flat_map(|interval| &interval.kinds).map(|tally| tally.retries).sum();
-    // The last may be half way.
+    // The last transaction may be incomplete.
     let twice = 2 * ended(&heard);
     assert!((twice..=twice + 2).contains(&retries), "{retries} retries, {} ended", ended(&heard));
     let asked = database.asked();
@@ -184,7 +184,7 @@ fn an_interrupt_ends_a_load_even_while_terminals_think() {
         assert!(summary.interrupted);
         assert_eq!(ended(&heard), summary.transactions);
         assert_eq!(summary.skipped_deliveries, 2 * summary.transactions);
-        // Nobody has typed an order within milliseconds.
+        // No order can be keyed within milliseconds.
         assert_eq!(summary.transactions == 0, think);
     }
 }
@@ -196,7 +196,7 @@ fn terminals_are_spread_over_parts_warehouses_and_districts() {
     let scales = [1..=3, 4..=6].map(|warehouses| Scale { warehouses, ..Scale::warehouses(3) });
     let interrupt = AtomicBool::new(false);
     let parts = [0, 1].map(|n| Part { database: &databases[n], scale: &scales[n] });
-    // After a whole deck, every terminal has asked for stock levels.
+    // After a full deck, every terminal has run a Stock-Level.
     let whole = |database: &Fake| {
         let asked = database.asked();
         (0..6).all(|session| asked.iter().filter(|(by, _)| *by == session).count() >= 100)

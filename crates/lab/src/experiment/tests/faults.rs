@@ -1,10 +1,10 @@
-//! Every single fault, each told on its line with what is accepted.
+//! Tests that every single fault is reported on its line, together with the accepted input.
 
 use super::{bad, with};
 
-/// In place of which line of the good experiment; the fault; what is said of it; what is accepted.
+/// The replaced line of the valid experiment, the fault, the message, and the accepted input.
 type Fault = (&'static str, &'static str, &'static str, &'static str);
-/// The fault; what is said of it; what is accepted.
+/// The fault, the message, and the accepted input.
 type Added = (&'static str, &'static str, &'static str);
 
 const LENGTH: &str = "duration = \"1h\"";
@@ -131,7 +131,7 @@ const OTHER_TABLES: &[Added] = &[
     ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nwhere = { size = 1 }", "unknown factor `size`", "depth"),
 ];
 
-/// A claim without a fault, its lines in place of which a fault stands, or which it follows.
+/// A valid claim. A fault replaces one of its lines or is appended.
 const CLAIM: &str = "[[claim]]\nname = 'a-b'\nsays = 'so'\nstudy = 'e02'\nmeasure = 'mean'";
 
 #[rustfmt::skip]

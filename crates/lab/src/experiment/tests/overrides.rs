@@ -1,4 +1,4 @@
-//! `--set`: what it changes, what it leaves, and what it is told.
+//! Tests of `--set`: the changes that it makes, the keys that it leaves alone, and its errors.
 
 use super::{GOOD, good, parse, with};
 use crate::experiment::{FactorName, Length, Level, Override, Target};
@@ -200,7 +200,7 @@ proptest! {
         prop_assert_eq!((first.key(), first.value()), (key.as_str(), value.as_str()));
     }
 
-    /// Whatever is set, the answer is an experiment or an error that can be drawn: never a panic.
+    /// Any value of an override gives an experiment or an error that can be rendered, never a panic.
     #[test]
     fn any_value_is_taken_or_refused(
         key in prop::sample::select(vec!["threads", "file_size", "duration", "name", "layout", "device", "until", "mix"]),
@@ -212,7 +212,7 @@ proptest! {
         }
     }
 
-    /// The same, for any line of the file.
+    /// Any text in place of a line of the file gives an experiment or an error that can be rendered.
     #[test]
     fn any_text_is_taken_or_refused(line in 0usize..12, text in "\\PC{0,30}") {
         let lines: Vec<&str> = GOOD.lines().enumerate().map(|(at, own)| if at == line { &*text } else { own }).collect();

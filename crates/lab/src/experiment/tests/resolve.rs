@@ -1,4 +1,4 @@
-//! What good experiments mean once resolved.
+//! Tests that valid experiments resolve correctly.
 
 use super::{GOOD, good, render, with};
 use crate::experiment::{
@@ -132,7 +132,7 @@ fn one_size_takes_the_place_of_several_and_the_other_way_round() {
     assert_eq!((load.block, load.blocks), (Bytes::kib(4), None));
     let load = good(&with("block = \"16KiB\"", "block = \"16KiB\"\nzipf = 1.1"), &[&set]).resolved.load;
     assert_eq!(load.block, Bytes::kib(64));
-    // Written as tables under their own headers, they cannot be replaced from the command line.
+    // Tables under their own headers cannot be replaced from the command line.
     let headed = "[[workload.blocks]]\nsize = \"64KiB\"\nshare = 0.3\n[[workload.blocks]]\nsize = \"512B\"\nshare = 0.7";
     let text = with("block = \"16KiB\"\n", "").replace("[sweep]", &format!("{headed}\n[sweep]"));
     assert_eq!(good(&text, &[]).load.block, Bytes::kib(64));

@@ -1,14 +1,16 @@
-//! Delivery (clause 2.7): the oldest order of each district, in two round trips.
+//! Delivery (clause 2.7): delivers the oldest order of each district in two round trips.
 //!
-//! All ten districts are one transaction, as clause 2.7.4 allows. Not here: the queue of deferred deliveries, and its file
-//! of results.
+//! All ten districts are one transaction, as clause 2.7.4 allows.
+//!
+//! # Not modelled
+//! The queue of deferred deliveries and its result file.
 
 use super::{TpccSession, column};
 use crate::{Failure, Outcome};
 use lowtide_engines::tpcc::{DISTRICTS, Delivery};
 use std::fmt::Write;
 
-/// Seconds that a delivery waits for another delivery of its warehouse, on engines without transactions.
+/// Time limit in seconds for the lock against other deliveries of the warehouse, on engines without transactions.
 const WAIT: u32 = 50;
 
 impl TpccSession {
@@ -20,7 +22,7 @@ impl TpccSession {
         self.say(format_args!("SELECT GET_LOCK('lowtide delivery {warehouse}', {WAIT})"));
         let outcome = self.deliver(delivery);
         self.batch.clear();
-        // Where it is not ours, this does nothing.
+        // No effect if this session does not hold the lock.
         self.say(format_args!("DO RELEASE_LOCK('lowtide delivery {warehouse}')"));
         let released = self.ask_only();
         let outcome = outcome?;
@@ -57,7 +59,7 @@ impl TpccSession {
         self.ask_only()?;
         Ok(Outcome::Delivered { skipped: DISTRICTS - oldest.len() as u32 })
     }
-    /// Writes what changes for these orders.
+    /// Adds the statements that change these orders to the batch.
     fn change(&mut self, warehouse: u32, carrier: u32, oldest: &[(u32, u32)]) {
         let those = |district: &str, order: &str| {
             let mut text = String::with_capacity(32 * oldest.len());

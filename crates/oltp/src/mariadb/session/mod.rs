@@ -1,18 +1,19 @@
-//! A terminal's session: the five transactions as few batches of statements, one crossing to the server each.
+//! A terminal's session: the five transactions as batches of statements, one round trip per batch.
 //!
-//! Statements are text, several in a packet: a New-Order is two crossings and a Payment by number one, where prepared
-//! statements would be a crossing each. What a terminal would show is read, and not shown.
+//! Statements are text, and one packet holds several. New-Order takes two round trips, and a Payment by customer
+//! number takes one; each prepared statement would take one of its own. Columns that a terminal would show are read
+//! and discarded.
 //!
-//! **Isolation.** Clause 3.4 asks that the transactions, Stock-Level apart, run as if one after another. Sessions run at
-//! READ COMMITTED: without gap locks there are hardly any deadlocks. It is enough because New-Order, Payment and Delivery
-//! lock what they read and others change (the next order number, quantities, balances, the oldest new order), and read
-//! without locks only what nobody changes (names, prices, taxes, lines of orders). Order-Status, which locks nothing, runs
-//! at REPEATABLE READ: one snapshot for all its statements. Locks are taken in one order: stock by warehouse and item, then
-//! district; customers, then district, then warehouse.
+//! **Isolation.** Clause 3.4 requires that the transactions other than Stock-Level be serialisable. Sessions run at
+//! READ COMMITTED, which avoids gap locks and thus most deadlocks. That level is enough because New-Order, Payment
+//! and Delivery lock every row that they read and others change (the next order number, quantities, balances, the
+//! oldest new order). Rows that nobody changes (names, prices, taxes, order lines) are read without locks.
+//! Order-Status takes no locks and runs at REPEATABLE READ: one snapshot for all its statements. Locks are taken in a
+//! fixed order: stock by warehouse and item, then district; customers, then district, then warehouse.
 //!
-//! **Engines without transactions** get the same statements. Every change is relative and in one statement, and items are
-//! looked up before anything is written, so an order that has to be rolled back leaves nothing behind. A connection that is
-//! lost may leave half an order. Deliveries of a warehouse keep each other out by name.
+//! **Engines without transactions** get the same statements. Every change is relative and in one statement, and items
+//! are looked up before anything is written, so an order that must be rolled back leaves nothing behind. A lost
+//! connection may leave an incomplete order. A named lock serialises the deliveries of a warehouse.
 
 mod delivery;
 mod new_order;
@@ -28,13 +29,13 @@ use mysql::Row;
 use mysql::prelude::{FromValue, Queryable};
 use std::fmt::Write;
 
-/// A connection with what it reuses from transaction to transaction.
+/// A connection, with buffers that it reuses between transactions.
 pub(super) struct TpccSession {
     conn: WatchedConn,
     /// The statements of the next batch.
     batch: String,
     statements: u64,
-    /// Whether a ROLLBACK takes back what was written.
+    /// Whether the engine can roll back.
     transactions: bool,
     lines: new_order::Lines,
 }
@@ -51,15 +52,15 @@ impl TpccSession {
             lines: new_order::Lines::default(),
         })
     }
-    /// Writes a statement to the batch.
+    /// Adds a statement to the batch.
     fn say(&mut self, statement: std::fmt::Arguments<'_>) {
         if !self.batch.is_empty() {
             self.batch.push(';');
         }
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = self.batch.write_fmt(statement);
     }
-    /// Sends the batch; `hear` is given every row, with the number of its statement from 0.
+    /// Sends the batch. Calls `hear` with every row and the index of its statement.
     fn ask(&mut self, mut hear: impl FnMut(usize, Row) -> mysql::Result<()>) -> mysql::Result<()> {
         self.statements += 1;
         let result = self.conn.query_iter(self.batch.as_str());
@@ -76,11 +77,11 @@ impl TpccSession {
         self.batch.clear();
         outcome
     }
-    /// Sends the batch, whose rows nobody needs.
+    /// Sends the batch and ignores its rows.
     fn ask_only(&mut self) -> mysql::Result<()> {
         self.ask(|_, _| Ok(()))
     }
-    /// Ends a transaction that failed.
+    /// Rolls back a transaction that failed.
     fn give_up(&mut self, failure: Failure) -> Failure {
         self.batch.clear();
         if matches!(failure, Failure::Lost(_)) {
@@ -92,7 +93,7 @@ impl TpccSession {
             Err(error) => Failure::Lost(format!("{failure}; and rolling back: {error}")),
         }
     }
-    /// The customer's number: of those with a last name, sorted by first name, the one in the middle.
+    /// The customer's number: of the customers with a last name, sorted by first name, the middle one.
     fn middle(mut ids: Vec<u32>, who: &Who) -> Result<u32, Failure> {
         match (ids.len(), who) {
             (0, Who::LastName(name)) => {
@@ -128,7 +129,7 @@ impl From<mysql::Error> for Failure {
     }
 }
 
-/// The value of a column.
+/// Reads a column.
 fn column<T: FromValue>(row: &Row, index: usize) -> mysql::Result<T> {
     match row.get_opt(index) {
         Some(Ok(value)) => Ok(value),
@@ -136,7 +137,7 @@ fn column<T: FromValue>(row: &Row, index: usize) -> mysql::Result<T> {
     }
 }
 
-/// Text as a statement holds it.
+/// Text as an SQL literal.
 struct Quoted<'a>(&'a str);
 
 impl std::fmt::Display for Quoted<'_> {
@@ -152,7 +153,7 @@ impl std::fmt::Display for Quoted<'_> {
     }
 }
 
-/// Numbers with commas between them.
+/// Numbers separated by commas.
 struct List<I>(I);
 
 impl<I: Iterator<Item = u32> + Clone> std::fmt::Display for List<I> {

@@ -1,14 +1,13 @@
 //! New-Order (clause 2.4): one round trip reads everything and locks the stock, a second one writes everything.
 //!
-//! The district's row, which every order of the district changes, is locked in the second only, so for a short time. Leaves
-//! out showing what was read.
+//! Every order of a district changes the district's row, so that row is locked only in the second round trip.
 
 use super::{List, TpccSession, column};
 use crate::{Failure, Outcome};
 use lowtide_engines::tpcc::NewOrder;
 use std::fmt::Write;
 
-/// What is known of the lines of an order; kept from order to order.
+/// The lines of an order and the data read for them. Reused between orders.
 #[derive(Default)]
 pub(super) struct Lines {
     /// In the order of the input.
@@ -22,11 +21,11 @@ struct Found {
     item: u32,
     supply: u32,
     quantity: u32,
-    /// How many lines before have the same item of the same warehouse.
+    /// Number of earlier lines with the same item of the same warehouse.
     before: usize,
-    /// In cents, once the item is found.
+    /// In cents; `None` until the item is found.
     price: Option<i64>,
-    /// The district's text of the stock, once that is found.
+    /// The district's text from the stock row; empty until that row is found.
     dist: String,
 }
 
@@ -53,7 +52,7 @@ impl Lines {
             last = Some(key);
         }
     }
-    /// Lines of one supplying warehouse after the other, ascending.
+    /// Groups the lines by supplying warehouse, in ascending order.
     fn by_supply(&self) -> impl Iterator<Item = &[usize]> {
         self.sorted.chunk_by(|a, b| self.lines[*a].supply == self.lines[*b].supply)
     }
@@ -99,7 +98,7 @@ impl TpccSession {
         self.ask_only()?;
         Ok(if complete { Outcome::Committed } else { Outcome::RolledBack })
     }
-    /// The first crossing: taxes, the customer, the items; and the stock, locked.
+    /// The first round trip: reads taxes, the customer and the items, and reads and locks the stock.
     fn read_and_lock(&mut self, order: &NewOrder, lines: &mut Lines) -> Result<(), Failure> {
         let NewOrder { warehouse, district, customer, .. } = order;
         self.say(format_args!("START TRANSACTION"));
@@ -167,7 +166,8 @@ impl TpccSession {
             comma = ',';
         }
     }
-    /// One statement for each supplying warehouse, and one more for each repetition of an item: a statement changes a row once.
+    /// Adds one statement per supplying warehouse, and one more per repetition of an item: a statement changes a row
+    /// only once.
     fn update_stock(&mut self, order: &NewOrder, lines: &Lines) {
         for of_one in lines.by_supply() {
             for time in 0.. {
@@ -179,7 +179,7 @@ impl TpccSession {
                 let remote = u8::from(supply != order.warehouse);
                 let quantity = Quantities(&wanted);
                 let items = List(wanted.iter().map(|line| line.item));
-                // The assignments are made from left to right: the third sees what the second left.
+                // Assignments are evaluated from left to right: the third uses the result of the second.
                 self.say(format_args!(
                     "UPDATE stock SET s_ytd = s_ytd + {quantity}, s_quantity = s_quantity - {quantity}, \
                      s_quantity = s_quantity + IF(s_quantity < 10, 91, 0), s_order_cnt = s_order_cnt + 1, \
@@ -190,7 +190,7 @@ impl TpccSession {
     }
 }
 
-/// The quantity of a row's item, as an expression.
+/// An SQL expression for the quantity of a row's item.
 struct Quantities<'a>(&'a [&'a Found]);
 
 impl std::fmt::Display for Quantities<'_> {

@@ -1,7 +1,6 @@
-//! Payment (clause 2.5): one crossing by number, two by name.
+//! Payment (clause 2.5): one round trip by customer number, two by last name.
 //!
-//! The warehouse's row, which all payments of its terminals change, comes last, so that it is locked for as short as can
-//! be. Not here: showing what was read.
+//! All payments of a warehouse's terminals change the warehouse's row. It is updated last, to keep its lock short.
 
 use super::{Quoted, TpccSession, column};
 use crate::{Failure, Outcome};

@@ -1,16 +1,16 @@
-//! Order-Status and Stock-Level: the transactions that only read.
+//! Order-Status and Stock-Level: the read-only transactions.
 //!
-//! Not here: showing what they read.
+//! The results are read and discarded.
 
 use super::{Quoted, TpccSession, column};
 use crate::{Failure, Outcome};
 use lowtide_engines::tpcc::{OrderStatus, StockLevel, Who};
 
-/// What Order-Status reads of a customer.
+/// The columns of a customer that Order-Status reads.
 const CUSTOMER: &str = "SELECT c_id, c_first, c_middle, c_last, c_balance FROM customer";
 
 impl TpccSession {
-    /// Clause 2.6: a customer's balance, and the lines of the last order. One crossing by number, two by name.
+    /// Clause 2.6: a customer's balance and the lines of the last order. One round trip by number, two by last name.
     pub(super) fn order_status(&mut self, asked: &OrderStatus) -> Result<Outcome, Failure> {
         let (warehouse, district) = (asked.warehouse, asked.district);
         self.say(format_args!("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"));
@@ -52,7 +52,7 @@ impl TpccSession {
         self.say(format_args!("COMMIT"));
         Ok(self.ask_only()?)
     }
-    /// Clause 2.8: items of the district's last 20 orders that are short. One crossing.
+    /// Clause 2.8: counts the items of the district's last 20 orders that are low in stock. One round trip.
     pub(super) fn stock_level(&mut self, asked: &StockLevel) -> Result<Outcome, Failure> {
         let StockLevel { warehouse, district, threshold } = asked;
         self.say(format_args!("START TRANSACTION READ ONLY"));
