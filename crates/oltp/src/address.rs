@@ -1,31 +1,31 @@
-//! Addresses of servers, as they may be shown.
+//! Server addresses that print without their passwords.
 //!
-//! Not here: what an address means; that is its engine's. What is hidden need not be an address that an engine takes: one
-//! that is mistyped is shown in an error, and is hidden as well.
+//! Parsing an address is the task of each engine. Passwords are also hidden in mistyped addresses, because
+//! error messages show them.
 
 use std::fmt;
 use std::ops::Range;
 
-/// What stands for a password.
+/// Replacement for a password.
 pub const HIDDEN: &str = "***";
 
-/// Keys of the query part (`?password=…&…`) that hold one.
+/// Keys of the query part (`?password=…&…`) whose values are passwords.
 const KEYS: [&str; 6] = ["password", "passwd", "pass", "pwd", "passphrase", "sslpassword"];
 
-/// Schemes of pages: what such an address holds behind its host is a path, and no password.
+/// Schemes of web pages. In their addresses, text after the host is a path and contains no password.
 const PAGES: [&str; 4] = ["http", "https", "ftp", "file"];
 
-/// The address of a server, which prints without its password.
+/// The address of a server; it prints without its password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address(String);
 
 impl Address {
-    /// An address as it was given.
+    /// Wraps an address as the user gave it.
     pub fn new(address: impl Into<String>) -> Address {
         Address(address.into())
     }
 
-    /// With its password, to connect to it.
+    /// Returns the address with its password, for connecting.
     pub fn secret(&self) -> &str {
         &self.0
     }
@@ -43,8 +43,8 @@ impl fmt::Debug for Address {
     }
 }
 
-/// An address that can be shown: `mariadb://user:***@host/database?password=***`. Where it is not clear where a password
-/// ends, more is hidden than need be.
+/// Replaces the passwords of an address: `mariadb://user:***@host/database?password=***`. If the end of a
+/// password is ambiguous, more than the password is hidden.
 pub fn without_password(address: &str) -> String {
     let mut shown = String::with_capacity(address.len());
     let mut from = 0;
@@ -56,12 +56,13 @@ pub fn without_password(address: &str) -> String {
     shown + &address[from..]
 }
 
-/// Where the passwords of an address stand, in order and apart from each other; an empty one where an empty password does.
+/// Returns the byte ranges of the passwords in an address, in order and without overlap. The range of an empty
+/// password is empty.
 pub fn passwords(address: &str) -> Vec<Range<usize>> {
     let start = address.find("://").map_or(0, |end| end + 3);
     let rest = &address[start..];
     let mut spans = of_query(rest);
-    // A password in the query part says nothing of where that of the user ends.
+    // Mask passwords of the query part: an `@` or `:` in them must not move the end of the user's password.
     let mut beside = rest.as_bytes().to_vec();
     spans.iter().for_each(|span| beside[span.clone()].fill(b'x'));
     let is_page = start > 0 && PAGES.iter().any(|page| address[..start - 3].eq_ignore_ascii_case(page));
@@ -77,7 +78,8 @@ pub fn passwords(address: &str) -> Vec<Range<usize>> {
     apart.iter().map(|span| span.start + start..span.end + start).collect()
 }
 
-/// What stands between the first `:` and the last `@`; without an `@`, what stands where a port would and is none.
+/// Range between the first `:` and the last `@`. Without an `@`, the text after the host's `:` if it is not a
+/// port number.
 fn of_user(rest: &[u8]) -> Option<Range<usize>> {
     let colon = rest.iter().position(|byte| *byte == b':');
     if let Some(at) = rest.iter().rposition(|byte| *byte == b'@') {
@@ -93,7 +95,7 @@ fn of_user(rest: &[u8]) -> Option<Range<usize>> {
     (!is_port).then_some(colon + 1..colon + 1 + end)
 }
 
-/// The same of the address of a page: what stands before its host.
+/// Range of the password in the address of a web page: between `:` and `@` before the host.
 fn of_page(rest: &[u8]) -> Option<Range<usize>> {
     let end = rest.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(rest.len());
     let at = rest[..end].iter().rposition(|byte| *byte == b'@')?;
@@ -101,7 +103,7 @@ fn of_page(rest: &[u8]) -> Option<Range<usize>> {
     Some(colon + 1..at)
 }
 
-/// The values of the keys that hold passwords.
+/// Ranges of the values of [`KEYS`].
 fn of_query(rest: &str) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
     let mut start = 0;
@@ -139,10 +141,10 @@ mod tests {
                 "postgresql://db/x?sslmode=disable&PassWord=***",
             ),
             ("mysql://me:secret@db/x?pwd=secret", "mysql://me:***@db/x?pwd=***"),
-            // Passwords that should have been written with %.
+            // Passwords whose special characters are not escaped with `%`.
             ("mariadb://me:se@cr/ret:@db/x", "mariadb://me:***@db/x"),
             ("mariadb://me:sec?ret@db/x", "mariadb://me:***@db/x"),
-            // What is not an address.
+            // Malformed addresses and special cases.
             ("mariadb://me:secret/x", "mariadb://me:***/x"),
             ("me:secret@db", "me:***@db"),
             ("", ""),
@@ -150,7 +152,7 @@ mod tests {
             ("mariadb://me:@db/x", "mariadb://me:***@db/x"),
             ("mariadb://me:s%3Acr%40et@%2Frun%2Fsock/x", "mariadb://me:***@%2Frun%2Fsock/x"),
             ("mariadb://me:päss@db/x", "mariadb://me:***@db/x"),
-            // Pages, which may hold all of it in their paths.
+            // Addresses of web pages, whose paths may contain `:` and `@`.
             ("https://me:secret@host/x:y@z", "https://me:***@host/x:y@z"),
             ("https://archive.org/web/https://a.b/@c", "https://archive.org/web/https://a.b/@c"),
         ] {

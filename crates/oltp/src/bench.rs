@@ -1,7 +1,9 @@
-//! What a database does on this machine with a load of terminals, and what the client costs: `lowtide bench oltp`.
+//! A short TPC-C benchmark of this machine, with the cost of the client: `lowtide bench oltp`.
 //!
-//! A database of our own in a new directory, loaded, asked for a while without thinking, and removed. Not here: steady
-//! states, preparation and drives: those are experiments.
+//! Makes a database in a new directory, loads it, runs terminals without think time, and removes the directory.
+//!
+//! # Not measured
+//! Steady states and prepared drives, which need an experiment.
 
 use crate::terminals::{self, Load, Part, WallClock};
 use crate::{Folder, Instance, OltpError, Places, folder, instance};
@@ -13,71 +15,73 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// Memory for pages, where nothing else is asked for.
+/// Default size of the buffer pool.
 const BUFFER_POOL: Bytes = Bytes::gib(1);
 
-/// What is measured.
+/// Parameters of the benchmark.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// The database and its settings; without a buffer pool it has 1 GiB.
+    /// The engine and its settings. The buffer pool is 1 GiB by default.
     pub settings: Settings,
-    /// Warehouses.
+    /// Number of warehouses.
     pub warehouses: u32,
-    /// Terminals, which ask again at once.
+    /// Number of terminals, without think time.
     pub terminals: u32,
-    /// How long they ask.
+    /// Length of the measurement in seconds.
     pub seconds: u32,
-    /// Where the data lie, in a directory that is made and removed.
+    /// Parent of the directory that is made for the data and removed afterwards.
     pub directory: PathBuf,
-    /// Where rows and inputs come from.
+    /// Seed of the rows and the inputs.
     pub seed: Seed,
 }
 
-/// What came of it.
+/// Results of the benchmark.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Figures {
-    /// The name of the engine.
+    /// Name of the engine.
     pub engine: &'static str,
-    /// What it calls itself, with its version.
+    /// Name and version that the database reports.
     pub version: String,
-    /// Warehouses.
+    /// Number of warehouses.
     pub warehouses: u32,
-    /// Terminals.
+    /// Number of terminals.
     pub terminals: u32,
-    /// Memory for pages.
+    /// Size of the buffer pool in bytes.
     pub buffer_pool_bytes: u64,
-    /// What a commit waits for: `engine default`, or what was asked for.
+    /// Durability of a commit: `engine default`, or the requested setting.
     pub durability: &'static str,
-    /// Seconds that rows, keys and writing them took.
+    /// Duration of the load in seconds, including indexes and writing.
     pub load_s: f64,
-    /// Seconds that terminals asked.
+    /// Duration of the measurement in seconds.
     pub seconds: f64,
-    /// Transactions that ended.
+    /// Completed transactions.
     pub transactions: u64,
-    /// New orders that came to their end, committed or rolled back because they had to be (clause 5.4.2), per minute.
+    /// New-Order transactions per minute, including the required rollbacks (clause 5.4.2).
     pub notpm: f64,
-    /// Milliseconds of processor time of the terminals' threads per transaction.
+    /// CPU time of the terminal threads per transaction, in milliseconds.
     pub client_cpu_ms_per_transaction: f64,
-    /// Statements, or batches of them, per transaction.
+    /// Statements or batches sent per transaction.
     pub statements_per_transaction: f64,
-    /// Attempts that met another transaction and were made again.
+    /// Attempts that conflicted with another transaction and were repeated.
     pub retries: u64,
-    /// The median latency of New-Order in milliseconds.
+    /// Median latency of New-Order in milliseconds.
     pub new_order_latency_ms_p50: f64,
-    /// The latency in milliseconds that 99 of 100 New-Orders did not exceed.
+    /// 99th percentile of the latency of New-Order in milliseconds.
     pub new_order_latency_ms_p99: f64,
 }
 
-/// Measures.
+/// Runs the benchmark.
 ///
 /// # Errors
-/// [`OltpError`] where the database cannot be started or loaded, a transaction fails for good, or `interrupt` is set.
+/// [`OltpError`] if the database cannot be started or loaded, if a transaction fails permanently, or if
+/// `interrupt` is set.
 pub fn measure(asked: &Asked, interrupt: &Arc<AtomicBool>) -> Result<Figures, OltpError> {
     let settings = Settings {
         buffer_pool: Some(asked.settings.buffer_pool.unwrap_or(BUFFER_POOL)),
         ..asked.settings.clone()
     };
-    // Paths of sockets are short, and those of data may not be.
+    // The run directory is in the temporary directory: the path of a socket must be short, and a data path may
+    // be long.
     let (data, run) = (own(&asked.directory)?, own(&std::env::temp_dir())?);
     let places = Places { data: inside(&data, "data")?, log: None, run: inside(&run, "run")? };
     let mut instance = instance::start(&settings, &places, interrupt)?;
@@ -87,7 +91,7 @@ pub fn measure(asked: &Asked, interrupt: &Arc<AtomicBool>) -> Result<Figures, Ol
     Ok(figures)
 }
 
-/// Loads a database, and asks it.
+/// Loads the database and measures it.
 fn ask(
     asked: &Asked,
     settings: &Settings,
@@ -143,7 +147,7 @@ fn ask(
 }
 
 impl Asked {
-    /// Ten warehouses and sixteen terminals for half a minute, in the directory for temporary files.
+    /// Ten warehouses and sixteen terminals for 30 seconds, in the temporary directory.
     pub fn of(engine: Engine) -> Asked {
         Asked {
             settings: Settings { engine, ..Settings::default() },
@@ -156,13 +160,13 @@ impl Asked {
     }
 }
 
-/// A directory of our own, where killed ones left nothing.
+/// Removes the directories that killed processes left in `within`, and makes a new one.
 fn own(within: &Path) -> Result<Folder, OltpError> {
     folder::remove_left_over(within);
     Folder::make(within, "bench").map_err(|source| OltpError::Io { path: within.to_owned(), source })
 }
 
-/// Servers run as users of their own, who have to pass.
+/// Makes a subdirectory that servers, which run as other users, can enter.
 fn inside(folder: &Folder, name: &str) -> Result<PathBuf, OltpError> {
     let path = folder.path().join(name);
     let failed = |source| OltpError::Io { path: path.clone(), source };

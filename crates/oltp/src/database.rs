@@ -1,32 +1,33 @@
-//! What every database can do for the benchmark, and what it says when it cannot.
+//! The interface of a database under test, and its outcomes and failures.
 //!
-//! Not here: how; each engine has its own module.
+//! Each engine implements the interface in its own module.
 
 use crate::OltpError;
 use lowtide_core::Seed;
 use lowtide_engines::tpcc::{Scale, Transaction};
 use std::sync::atomic::AtomicBool;
 
-/// A database that is up and can be asked.
+/// A running database.
 pub trait Database: Send + Sync {
-    /// What it is, with its version: `MariaDB 10.11.6, InnoDB`.
+    /// Name and version, as in `MariaDB 10.11.6, InnoDB`.
     fn version(&self) -> &str;
-    /// A session of its own, with its statements prepared.
+    /// Opens a session and prepares its statements.
     ///
     /// # Errors
-    /// [`OltpError`] where the database takes no more, or does not answer.
+    /// [`OltpError`] if the database accepts no more sessions or does not answer.
     fn session(&self) -> Result<Box<dyn Session>, OltpError>;
-    /// How many sessions it takes at most; `None` where it has no such limit.
+    /// Maximum number of sessions; `None` if there is no limit.
     ///
     /// # Errors
-    /// [`OltpError`] where the statement fails.
+    /// [`OltpError`] if the statement fails.
     fn most_sessions(&self) -> Result<Option<u32>, OltpError> {
         Ok(None)
     }
-    /// Makes the tables and fills them for `scale`; `progress` hears of the share that is in, 0 to 1, from any thread.
+    /// Makes the tables and fills them for `scale`. Calls `progress` with the loaded share, 0 to 1, from any
+    /// thread.
     ///
     /// # Errors
-    /// [`OltpError`] where a statement fails or `interrupt` is set.
+    /// [`OltpError`] if a statement fails or `interrupt` is set.
     fn load(
         &self,
         scale: &Scale,
@@ -34,97 +35,101 @@ pub trait Database: Send + Sync {
         interrupt: &AtomicBool,
         progress: &(dyn Fn(f64) + Sync),
     ) -> Result<(), OltpError>;
-    /// The first column of the only row of a query, as a whole number: for the conditions of consistency.
+    /// Returns the first column of a single-row query as an integer. The consistency conditions are such
+    /// queries.
     ///
     /// # Errors
-    /// [`OltpError`] where the statement fails.
+    /// [`OltpError`] if the statement fails.
     fn number(&self, query: &str) -> Result<i64, OltpError>;
-    /// All rows of a query whose columns are whole numbers; null counts as 0.
+    /// Returns all rows of a query with integer columns; NULL becomes 0.
     ///
     /// # Errors
-    /// [`OltpError`] where the statement fails, or there is something else.
+    /// [`OltpError`] if the statement fails or a column is not an integer.
     fn numbers(&self, query: &str) -> Result<Vec<Vec<i64>>, OltpError>;
-    /// What the engine's own check of all tables and indexes finds damaged, in its words: `PRAGMA integrity_check`; `CHECK TABLE
-    /// … EXTENDED`; `bt_index_check` of PostgreSQL's `amcheck`, where that is installed, else nothing.
+    /// Runs the engine's own check of tables and indexes, and returns the damage that it reports. The check is
+    /// `PRAGMA integrity_check`, `CHECK TABLE … EXTENDED` or, for PostgreSQL, `bt_index_check` of the extension
+    /// `amcheck`. Without that extension PostgreSQL is not checked.
     ///
     /// # Errors
-    /// [`OltpError`] where it cannot be asked.
+    /// [`OltpError`] if the check cannot run.
     fn damage(&self) -> Result<Vec<String>, OltpError>;
-    /// Runs a statement without an answer.
+    /// Runs a statement that returns no rows.
     ///
     /// # Errors
-    /// [`OltpError`] where the statement fails.
+    /// [`OltpError`] if the statement fails.
     fn execute(&self, statement: &str) -> Result<(), OltpError>;
-    /// What the database counts of itself, by name, since it started: waits in nanoseconds, pages, bytes. A report
-    /// shows what was added between two calls.
+    /// Reads the counters of the database: waits, pages, bytes. They count from the start of the server; a
+    /// report shows the difference between two calls.
     ///
     /// # Errors
-    /// [`OltpError`] where the statement fails.
+    /// [`OltpError`] if the statement fails.
     fn counters(&self) -> Result<Vec<Counter>, OltpError>;
 }
 
-/// One thing that a database counts.
+/// A counter of the database.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counter {
-    /// Which view or table it comes from: `innodb_metrics`, `pg_stat_wal`.
+    /// View or table of the counter, such as `innodb_metrics` or `pg_stat_wal`.
     pub from: &'static str,
-    /// Its name there.
+    /// Name within that view.
     pub name: String,
-    /// What it counts.
+    /// Unit of the value.
     pub unit: CounterUnit,
-    /// How much by now.
+    /// Current value.
     pub value: f64,
 }
 
-/// What a [`Counter`] counts.
+/// Unit of a [`Counter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CounterUnit {
-    /// Things that happened.
+    /// Number of events.
     Count,
     /// Bytes.
     Bytes,
     /// Nanoseconds.
     Nanoseconds,
-    /// A level at this moment, not a sum.
+    /// A level at the time of reading, not a sum.
     Level,
 }
 
-/// One connection: what a terminal speaks through.
+/// A connection that runs the transactions of one terminal.
 pub trait Session: Send {
-    /// Runs a transaction to its end.
+    /// Runs a transaction until it commits or rolls back.
     ///
     /// # Errors
-    /// [`Failure`] where it did not end; then nothing of it is left behind, on engines with transactions. That rows of the
-    /// load are missing may show only after the commit: then it is [`Failure::Refused`], and what it changed stays.
+    /// [`Failure`] if the transaction did not complete. On engines with transactions it then has no effect,
+    /// with one exception: if missing rows are noticed only after the commit, the result is
+    /// [`Failure::Refused`] and the changes stay.
     fn run(&mut self, transaction: &Transaction) -> Result<Outcome, Failure>;
-    /// Statements sent so far; a batch that crosses to the server once counts once.
+    /// Number of statements sent so far; a batch sent in one round trip counts once.
     fn statements(&self) -> u64;
 }
 
-/// How a transaction ended.
+/// Outcome of a completed transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is committed.
+    /// The transaction committed.
     Committed,
-    /// It was rolled back because it had to be: an unused item number (clause 2.4.2.3).
+    /// The benchmark required a rollback, because of an unused item number (clause 2.4.2.3).
     RolledBack,
-    /// A delivery that is committed, with so many districts that had nothing to deliver (clause 2.7.4.2).
+    /// A delivery committed; districts without an undelivered order were skipped (clause 2.7.4.2).
     Delivered {
-        /// How many of them.
+        /// Number of skipped districts.
         skipped: u32,
     },
 }
 
-/// Why a transaction did not end.
+/// Reason why a transaction did not complete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// It met another: deadlock, lock timeout, serialization failure. It is tried again.
+    /// Conflict with another transaction: deadlock, lock timeout or serialization failure. The transaction is
+    /// retried.
     #[error("{0}")]
     Conflict(String),
-    /// The connection is gone.
+    /// The connection was lost.
     #[error("the connection was lost: {0}")]
     Lost(String),
-    /// The database refused: disk full, a statement that fails.
+    /// The database reported an error, such as a full disk or an invalid statement.
     #[error("{0}")]
     Refused(String),
 }

@@ -1,77 +1,77 @@
-//! What can go wrong between lowtide and a database, for people.
+//! The errors of this crate.
 //!
-//! Not here: what a terminal meets while it runs ([`crate::Failure`]); those are counted, and some are tried again.
+//! Failures of single transactions are in [`crate::Failure`]. They are counted, and conflicts are retried.
 
 use crate::Failure;
 use lowtide_engines::SettingsError;
 use lowtide_engines::tpcc::Kind;
 use std::path::PathBuf;
 
-/// Why a database cannot be prepared, started, loaded, asked or stopped.
+/// Reason why a database cannot be prepared, started, loaded, queried or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum OltpError {
-    /// A program of the server is not on this machine.
+    /// A program of the server was not found on this machine.
     #[error("`{program}` is not on this machine: {hint}")]
     Missing {
-        /// Its name, or the path that was given.
+        /// Name of the program, or the path that the user gave.
         program: String,
-        /// How to get it, or where it was looked for.
+        /// How to install it, or where lowtide searched.
         hint: String,
     },
-    /// A server did not start, or ended by itself; its log says why.
+    /// A server did not start or ended unexpectedly.
     #[error("{server} {what}: {line} ({log})", log = log.display())]
     Server {
-        /// Which server: `mariadbd`, `postgres`.
+        /// Name of the server program: `mariadbd`, `postgres`.
         server: String,
-        /// What it did: `did not start`, `ended with exit status 1`, `was killed by signal 9`.
+        /// Failure, such as `did not start`, `ended with exit status 1` or `was killed by signal 9`.
         what: String,
-        /// The line of its log that says most.
+        /// The most informative line of the server's log.
         line: String,
-        /// Its log.
+        /// Path of the log.
         log: PathBuf,
     },
-    /// Something failed on a server that lives on, and its log says more.
+    /// An operation failed on a server that still runs, and the server's log contains an error.
     #[error("{seen}; the log of the server says {line} ({log})", log = log.display())]
     Told {
-        /// What failed.
+        /// The failure of the operation.
         seen: Box<OltpError>,
-        /// The first line of its log that is marked as an error.
+        /// The first line of the log that is marked as an error.
         line: String,
-        /// That log.
+        /// Path of the log.
         log: PathBuf,
     },
     /// A statement failed.
     #[error("{what}: {message}")]
     Sql {
-        /// What was being done: `loading stock`.
+        /// The operation, such as `loading stock`.
         what: String,
-        /// What the database said.
+        /// Message of the database.
         message: String,
     },
-    /// A transaction of a terminal failed for good.
+    /// A terminal's transaction failed permanently.
     #[error("terminal {terminal} (warehouse {warehouse}): {kind}: {failure}", kind = kind.name())]
     Transaction {
-        /// The terminal's number, from 0.
+        /// Number of the terminal, from 0.
         terminal: u32,
-        /// Its home.
+        /// Home warehouse of the terminal.
         warehouse: u32,
-        /// What it asked for.
+        /// Kind of the transaction.
         kind: Kind,
-        /// What came of it.
+        /// Failure of the transaction.
         failure: Failure,
     },
-    /// A file or directory could not be used.
+    /// An operation on a file or directory failed.
     #[error("{path}: {source}", path = path.display())]
     Io {
-        /// Which.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// Something asked for cannot be.
+    /// The request is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// It was interrupted.
+    /// The user interrupted the operation.
     #[error("interrupted")]
     Interrupted,
 }

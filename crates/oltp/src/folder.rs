@@ -1,9 +1,11 @@
-//! [`Folder`]: a directory of our own for a while, and what killed processes left of theirs.
+//! [`Folder`]: a temporary directory, and the removal of directories that killed processes left.
 //!
-//! The file `.lowtide` in it says so, and is locked as long as its process lives: numbers of processes are given again, and
-//! those of containers are the same in each. What has no such file, or is locked, is somebody else's, whatever it is called.
-//! Where a filesystem knows no locks the directory is not marked, and what a killed process leaves there stays. Not here:
-//! what is in it.
+//! Each directory contains the file `.lowtide`, which its process keeps locked. The process number in the name
+//! does not identify the owner: numbers are reused, and repeat in every container. A directory without the
+//! file, or with a locked one, is never removed.
+//!
+//! # Not handled
+//! On a filesystem without locks the directory has no such file, so a killed process leaves it behind.
 
 use crate::postgres::shared_memory;
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -13,32 +15,33 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// How the names of such directories begin.
+/// Prefix of the directory names.
 const PREFIX: &str = "lowtide-";
-/// The file that marks them, and all that it says.
+/// The marker file and its only line.
 const MARKER: &str = ".lowtide";
 const FIRST_LINE: &str = "lowtide 1 directory\n";
-/// How far down servers keep their sockets, and beside them the note of their shared memory: `run/cell-N`.
+/// Depth of the directories in which servers keep their sockets and the note of their shared memory
+/// (`run/cell-N`).
 const DEPTH: u32 = 2;
-/// How many names are tried.
+/// Number of names that are tried.
 const ATTEMPTS: u32 = 1000;
 
-/// A directory of our own. Dropping it removes it with all that is in it.
+/// A temporary directory. Dropping it removes the directory and its contents.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// Held open for its lock.
+    /// The locked marker file.
     _marker: Option<File>,
-    /// It was removed.
+    /// The directory is already removed.
     gone: bool,
 }
 
 impl Folder {
-    /// Makes `lowtide-NAME-PROCESS` in directory `within`, with another number behind it where that is taken. Servers that
-    /// run as users of their own may pass.
+    /// Makes the directory `lowtide-NAME-PROCESS` in `within`. If the name is taken, a number is appended.
+    /// Servers that run as other users can enter the directory.
     ///
     /// # Errors
-    /// Where `within` is not there or nothing can be made in it.
+    /// An error of the system if `within` does not exist or is not writable.
     pub fn make(within: &Path, name: &str) -> io::Result<Folder> {
         let plain = format!("{PREFIX}{name}-{}", std::process::id());
         let others = (1..ATTEMPTS).map(|number| format!("{plain}-{number}"));
@@ -58,15 +61,15 @@ impl Folder {
         Err(io::Error::other(format!("{ATTEMPTS} names like {plain} are taken")))
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes it with all that is in it.
+    /// Removes the directory and its contents.
     ///
     /// # Errors
-    /// Where something in it cannot be removed.
+    /// An error of the system if an entry cannot be removed.
     pub fn remove(mut self) -> io::Result<()> {
         self.gone = true;
         empty_and_remove(&self.path)
@@ -76,13 +79,13 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if !self.gone {
-            // Whoever wants to know calls `remove`; what stays is found by the next one.
+            // Errors are ignored here; call `remove` to see them. The next process removes what remains.
             let _ = empty_and_remove(&self.path);
         }
     }
 }
 
-/// Marks a directory as ours; `None` where there are no locks.
+/// Makes and locks the marker file; returns `None` if the filesystem has no locks.
 fn mark(folder: &Path) -> io::Result<Option<File>> {
     let path = folder.join(MARKER);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
@@ -93,12 +96,12 @@ fn mark(folder: &Path) -> io::Result<Option<File>> {
         }
         locked => locked?,
     }
-    // Whoever locked it before found nothing in it, and left it.
+    // A cleanup that locked the file first has found it empty, and did not remove the directory.
     file.write_all(FIRST_LINE.as_bytes())?;
     Ok(Some(file))
 }
 
-/// The marker goes last: what cannot be removed now is still known to be ours.
+/// Removes the marker last, so that a partly removed directory is still recognised.
 fn empty_and_remove(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -113,8 +116,8 @@ fn empty_and_remove(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder)
 }
 
-/// Removes the directories in `within` that processes made with [`Folder::make`] which are gone now, with the shared memory
-/// that is noted in them.
+/// Removes the directories in `within` that ended processes made with [`Folder::make`], and the shared memory
+/// noted in them.
 pub fn remove_left_over(within: &Path) {
     let Ok(entries) = fs::read_dir(within) else { return };
     for entry in entries.flatten() {
@@ -124,19 +127,19 @@ pub fn remove_left_over(within: &Path) {
         }
         if let Some(_locked) = left(&entry.path()) {
             remove_shared_memory(&entry.path(), DEPTH);
-            // What cannot be removed is tried again by the next one.
+            // The next process tries again if this fails.
             let _ = empty_and_remove(&entry.path());
         }
     }
 }
 
-/// Removes the shared memory of killed servers that is noted in a directory, at most so many directories down.
+/// Removes the shared memory of killed servers that is noted in a directory, down to `depth` levels below it.
 fn remove_shared_memory(directory: &Path, depth: u32) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && depth > 0 => remove_shared_memory(&entry.path(), depth - 1),
             Ok(kind) if kind.is_file() && entry.file_name() == shared_memory::NOTE => {
-                // Where a process still ends, all of it is for the next one.
+                // Memory that a process still uses is not removed.
                 let _ = shared_memory::remove(&entry.path());
             }
             _ => {}
@@ -144,7 +147,7 @@ fn remove_shared_memory(directory: &Path, depth: u32) {
     }
 }
 
-/// The marker of a directory that a process left which is gone, locked.
+/// Opens and locks the marker of a directory whose process has ended; returns `None` for any other directory.
 fn left(folder: &Path) -> Option<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file =
@@ -152,7 +155,7 @@ fn left(folder: &Path) -> Option<File> {
     let file = file.ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     let metadata = file.metadata().ok()?;
-    // Another may have removed it between opening and locking.
+    // Another process may have removed the file between opening and locking.
     let ours = metadata.is_file() && metadata.nlink() > 0;
     if !ours || metadata.uid() != rustix::process::geteuid().as_raw() {
         return None;
@@ -190,8 +193,9 @@ mod tests {
         assert_eq!(names(within.path()), Vec::<String>::new());
     }
 
-    /// Symptom: a directory of the user's own that was called `lowtide-oltp-4711` was deleted, and what a killed process left
-    /// stayed in a container whose processes have the same number each time. Cause: the name alone decided. Fix: the marker.
+    /// Symptom: a user's directory named `lowtide-oltp-4711` was deleted, and directories of killed processes
+    /// stayed in containers, whose process numbers repeat. Cause: only the name was checked. Fix: the marker
+    /// file.
     #[test]
     fn what_was_left_goes_whatever_its_number_and_what_is_not_ours_stays() {
         let within = tempfile::tempdir().expect("a folder");
@@ -203,7 +207,7 @@ mod tests {
                 fs::write(path.join(MARKER), text).expect("written");
             }
         };
-        // The number of a process that lives, and that of none.
+        // One number of a running process, others of none.
         let alive = format!("lowtide-oltp-{}", std::process::id());
         make(&alive, Some(FIRST_LINE));
         make("lowtide-oltp-4194304", Some(FIRST_LINE));

@@ -1,6 +1,6 @@
-//! A database of our own: made in a directory, started, stopped.
+//! Starting and stopping lowtide's own databases, and connecting to external ones.
 //!
-//! Not here: what each server needs for that (its engine's module), and copies of loaded data (`snapshot`).
+//! The steps of each server are in its engine's module. Copies of loaded data are made in `snapshot`.
 
 use crate::named::Named;
 use crate::{Database, OltpError, without_password};
@@ -10,50 +10,51 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Where an instance lies. Directories exist and are empty before the first start.
+/// Directories of an instance. They exist, and are empty before the first start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
-    /// Its data, on the target.
+    /// Data directory, on the target.
     pub data: PathBuf,
-    /// Its log of changes (redo, WAL), where that lies elsewhere than the data.
+    /// Directory of the redo log or WAL, if it is not in the data directory.
     pub log: Option<PathBuf>,
-    /// Sockets, the configuration, the server's own log: a short path that is not on the target.
+    /// Directory of sockets, configuration and server log: a short path, not on the target.
     pub run: PathBuf,
 }
 
-/// A database that runs. Dropping it ends it the hard way; a server also ends when lowtide does.
+/// A running database. Dropping it ends the server without a clean shutdown. A server never outlives lowtide.
 pub trait Instance: Send {
-    /// What to ask.
+    /// Interface for queries and sessions.
     fn database(&self) -> Arc<dyn Database>;
-    /// The server's process; `None` where the database is within lowtide.
+    /// Process number of the server; `None` if the database runs within lowtide.
     fn process(&self) -> Option<u32>;
-    /// The settings it runs with, as it calls them.
+    /// Current settings, by their names in the engine.
     fn settings(&self) -> &[(String, String)];
-    /// What was asked for and it has no word for, a line for each.
+    /// Requested settings that the engine does not support, one line each with the reason.
     fn ignored(&self) -> &[String];
-    /// Whether it still runs.
+    /// Checks that the server still runs.
     ///
     /// # Errors
-    /// [`OltpError::Server`] where it ended by itself, with the line of its log that says why.
+    /// [`OltpError::Server`], with the most informative line of its log, if the server has ended.
     fn check(&mut self) -> Result<(), OltpError>;
-    /// What its log has marked as an error since it was up, and which log that is: a server may complain and live on.
+    /// The first line that the server marked as an error since it came up, and the path of its log. The server
+    /// may still run.
     fn complaint(&self) -> Option<(String, PathBuf)> {
         None
     }
-    /// Ends it in order: everything is in its files.
+    /// Shuts the database down cleanly, with all data in its files.
     ///
     /// # Errors
-    /// [`OltpError`] where it does not end.
+    /// [`OltpError`] if the database does not stop.
     fn stop(self: Box<Self>) -> Result<(), OltpError>;
 }
 
-/// How often servers are looked at after something failed, and how long to wait between: it may be seen before a server has
-/// quite ended.
+/// Number of checks of the servers after a failure, and the pause between them. A failure may be noticed
+/// shortly before the server's process has ended.
 const LOOKS: u32 = 20;
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Why something failed on these instances: that a server ended by itself, or what its log says, tells more than what was
-/// `seen` from outside.
+/// Returns the cause of a failure on these instances. The end of a server, or an error in its log, explains
+/// more than the error `seen` by the client.
 pub fn why(instances: &mut [Box<dyn Instance>], seen: OltpError) -> OltpError {
     let plain = matches!(seen, OltpError::Interrupted | OltpError::Invalid(_) | OltpError::Server { .. });
     let servers = || instances.iter().any(|instance| instance.process().is_some());
@@ -72,11 +73,12 @@ pub fn why(instances: &mut [Box<dyn Instance>], seen: OltpError) -> OltpError {
     }
 }
 
-/// Starts a database of our own, made anew where its directory is empty. A while after `interrupt` is set a server that does
-/// not answer is killed.
+/// Starts one of lowtide's own databases; an empty directory is initialised first. A server that does not
+/// answer is killed some seconds after `interrupt` is set.
 ///
 /// # Errors
-/// [`OltpError`] where its programs are missing, or it does not start: then with the line of its log that says why.
+/// [`OltpError`] if its programs are missing or it does not start. In the second case the error quotes the
+/// server's log.
 pub fn start(
     settings: &Settings,
     places: &Places,
@@ -95,12 +97,12 @@ pub fn start(
     }
 }
 
-/// Connects to a server that somebody else runs: `mariadb://user:password@host/database`, `postgresql://…`. Its settings
-/// stay as they are; what fails there names its address, without the password. A while after `interrupt` is set connections
-/// are cut.
+/// Connects to an external server: `mariadb://user:password@host/database`, `postgresql://…`. Its settings are
+/// not changed. Errors name its address without the password. Connections are cut some seconds after
+/// `interrupt` is set.
 ///
 /// # Errors
-/// [`OltpError`] where the address is not one, or nobody answers there.
+/// [`OltpError`] if the address is invalid or the server does not answer.
 pub fn connect(address: &str, interrupt: &Arc<AtomicBool>) -> Result<Arc<dyn Database>, OltpError> {
     let database = match address.split_once("://") {
         Some(("mariadb" | "mysql", _)) => crate::mariadb::connect(address, interrupt)?,

@@ -1,15 +1,15 @@
 //! TPC-C on real databases.
 //!
 //! ```text
-//!   Settings ─► Instance (a server of our own) ─► Database ─► load ─► terminals, a Session each ─► Interval
-//!                                                    └─► check: the conditions of consistency
+//!   Settings ─► Instance (lowtide's own server) ─► Database ─► load ─► terminals, a Session each ─► Interval
+//!                                                     └─► check: the consistency conditions
 //! ```
 //!
-//! The benchmark itself is `lowtide_engines::tpcc`: the rows, the inputs of each transaction and their mix.
-//! Each engine has a module that turns them into statements. Not here: where the data directory lies and how
-//! long a measurement is (crate `lowtide-lab`), and what its numbers mean (crate `lowtide-record`).
+//! The rows, the transaction inputs and the mix are in `lowtide_engines::tpcc`. Each engine has a module that
+//! turns them into statements. Where the data directory is and how long a measurement lasts is decided in the
+//! crate `lowtide-lab`. The crate `lowtide-record` interprets the results.
 //!
-//! Source: TPC Benchmark C, Standard Specification, Revision 5.11 (clauses are named in the code).
+//! Source: TPC Benchmark C, Standard Specification, Revision 5.11. The code cites its clauses.
 
 mod address;
 pub mod bench;

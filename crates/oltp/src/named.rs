@@ -1,6 +1,6 @@
-//! A server that somebody else runs: what fails there names its address, without the password.
+//! An external server whose errors name its address, without the password.
 //!
-//! Not here: how it is asked; its engine does that.
+//! The engine's module implements the database itself.
 
 use crate::{Counter, Database, Failure, OltpError, Outcome, Session};
 use lowtide_core::Seed;
@@ -8,7 +8,7 @@ use lowtide_engines::tpcc::{Scale, Transaction};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A database, and the address that was given for it, as it can be shown.
+/// A database and its address without the password.
 pub(crate) struct Named {
     database: Arc<dyn Database>,
     address: Arc<str>,

@@ -1,8 +1,10 @@
-//! Connections to servers: how long one may be silent, and how it is cut from another thread.
+//! Connections to servers: their time limits, and how another thread cuts them.
 //!
-//! A peer that vanishes without a word (a machine that loses power, a network that drops packets) would be waited for
-//! without end. So connecting and logging in have a limit, and the kernel asks the other side whether it is still
-//! there. A server that is there and takes long is waited for: a slow drive is what is measured. Not here: the protocols.
+//! If a machine loses power or a network drops packets, a client could wait for ever. Connecting and logging in
+//! therefore have a time limit, and TCP keepalive detects a lost peer. A server that is alive may take any time
+//! to answer, because a slow drive is part of the measurement.
+//!
+//! The protocols are in the engines' modules.
 
 use rustix::fd::{AsFd, OwnedFd, RawFd};
 use rustix::io::Errno;
@@ -12,21 +14,21 @@ use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// How long a server over TCP may take to be reached, and again to let us in.
+/// Time limit for connecting over TCP, and again for logging in.
 pub(crate) const REACHED: Duration = Duration::from_secs(10);
-/// A connection that is silent for so long is asked whether it is still there,
+/// TCP keepalive: idle time before the first probe.
 pub(crate) const SILENT: Duration = Duration::from_secs(15);
-/// and again after so long,
+/// TCP keepalive: interval between probes.
 pub(crate) const AGAIN: Duration = Duration::from_secs(5);
-/// so often.
+/// TCP keepalive: unanswered probes until the connection is lost.
 pub(crate) const TIMES: u32 = 6;
-/// What was sent and is not acknowledged by then is lost, and the connection with it.
+/// Time limit for the acknowledgement of sent data, after which the connection is lost.
 pub(crate) const UNANSWERED: Duration = Duration::from_secs(45);
 
-/// Connects to a host, by the first of its addresses that answers.
+/// Connects to the first address of a host that answers.
 ///
 /// # Errors
-/// Where none is found, or none answers within [`REACHED`].
+/// An error of the system if the host has no address, or if none answers within [`REACHED`].
 pub(crate) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in (host, port).to_socket_addrs()? {
@@ -42,7 +44,7 @@ pub(crate) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     Err(failed)
 }
 
-/// Has the kernel ask whether the other side is there.
+/// Enables keepalive probes and the limit for unacknowledged data.
 fn watch(socket: &TcpStream) -> io::Result<()> {
     sockopt::set_socket_keepalive(socket, true)?;
     sockopt::set_tcp_keepidle(socket, SILENT)?;
@@ -52,7 +54,7 @@ fn watch(socket: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The error for a server that took a connection and did not log us in within [`REACHED`].
+/// The error for a server that accepted a connection but did not complete the login within [`REACHED`].
 pub(crate) fn late() -> io::Error {
     io::Error::new(
         io::ErrorKind::TimedOut,
@@ -60,42 +62,43 @@ pub(crate) fn late() -> io::Error {
     )
 }
 
-/// Lets a connection wait for answers without end again.
+/// Removes the read timeout of a connection.
 ///
 /// # Errors
-/// Where its socket cannot be had.
+/// An error of the system if the socket cannot be duplicated.
 pub(crate) fn wait_without_end(socket: RawFd) -> io::Result<()> {
     let socket = by_number(socket)?;
     Ok(sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, None)?)
 }
 
-/// A connection as it is cut from another thread: whoever waits for its answer hears that it is gone.
+/// A handle that cuts a connection from another thread. A thread that waits for an answer then gets an error.
 #[derive(Debug)]
 pub(crate) struct Cut(OwnedFd);
 
 impl Cut {
-    /// Of a socket; nothing where this process may have no more open files.
+    /// Handle of a socket; `None` if the process may not open more files.
     pub(crate) fn of(socket: impl AsFd) -> Option<Cut> {
         let copy = || rustix::io::fcntl_dupfd_cloexec(&socket, 0);
         or_with_more_files(copy).map(Cut)
     }
-    /// Of a socket by its number, which stays that of its owner; nothing where the kernel does not give it.
+    /// Handle of a socket by its file descriptor, which stays with its owner. `None` if the kernel cannot
+    /// duplicate it.
     pub(crate) fn by_number(socket: RawFd) -> Option<Cut> {
         or_with_more_files(|| by_number(socket)).map(Cut)
     }
-    /// Cuts it.
+    /// Cuts the connection.
     pub(crate) fn now(&self) {
         let _ = rustix::net::shutdown(&self.0, rustix::net::Shutdown::Both);
     }
 }
 
-/// A file of this process by its number, once more.
+/// Duplicates a file descriptor of this process.
 fn by_number(number: RawFd) -> rustix::io::Result<OwnedFd> {
     let own = rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?;
     rustix::process::pidfd_getfd(&own, number, PidfdGetfdFlags::empty())
 }
 
-/// Where too many files are open, as many are allowed as may be, and it is tried again.
+/// Calls `open`. If too many files are open, raises the limit to its maximum and tries once more.
 fn or_with_more_files(open: impl Fn() -> rustix::io::Result<OwnedFd>) -> Option<OwnedFd> {
     match open() {
         Err(Errno::MFILE) => {

@@ -1,8 +1,11 @@
-//! Copies of the directories of a database that is stopped: loaded once, and begun from again and again.
+//! Copies of the directories of a stopped database, so that one load serves many measurements.
 //!
-//! Where the filesystem can share blocks between files (Btrfs, XFS), a copy shares them; else holes stay holes and the
-//! kernel copies the rest. Owners and modes are kept, because servers refuse directories of others. Not here: databases
-//! that run, times of files, and extended attributes.
+//! If the filesystem can share blocks between files (Btrfs, XFS), the copy shares them. Otherwise the kernel
+//! copies the data and sparse files stay sparse. Owners and modes are kept, because servers refuse directories
+//! of other users.
+//!
+//! # Not handled
+//! Running databases, file times and extended attributes.
 
 use crate::OltpError;
 use crate::server::io_error;
@@ -14,26 +17,27 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// So much is copied between looks at the interrupt.
+/// Bytes copied between checks of the interrupt.
 const CHUNK: u64 = 8 << 20;
 
-/// What a copy came to.
+/// Summary of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Copied {
-    /// Files; directories and links apart.
+    /// Number of regular files.
     pub files: u64,
-    /// Of these, those that share their blocks with the original.
+    /// Number of files that share their blocks with the original.
     pub shared: u64,
-    /// Lengths of all files.
+    /// Total length of the files in bytes.
     pub bytes: u64,
 }
 
-/// Copies everything in directory `from` into directory `to`, which is empty or not there yet. `progress` hears of the
-/// share of bytes that is done, 0 to 1. When it returns, everything is on the device. Sockets and pipes are left out.
+/// Copies the contents of directory `from` to directory `to`, which is made if it is missing. Calls `progress`
+/// with the copied share of the bytes, 0 to 1. The copy is on the device when the function returns. Sockets and
+/// pipes are skipped.
 ///
 /// # Errors
-/// [`OltpError`] where `to` is not empty, something cannot be read or written, or `interrupt` is set; then `to` is empty
-/// again.
+/// [`OltpError`] if `to` is not empty, an entry cannot be read or written, or `interrupt` is set. Entries
+/// copied before a failure are removed.
 pub fn copy(
     from: &Path,
     to: &Path,
@@ -67,7 +71,7 @@ fn names(directory: &Path) -> Result<Vec<std::ffi::OsString>, OltpError> {
     Ok(names)
 }
 
-/// Everything below `root` by its path from there, directories before what is in them.
+/// Lists all entries below `root` by their relative paths, each directory before its entries.
 fn list(root: &Path, below: &Path, entries: &mut Vec<(PathBuf, Metadata)>) -> Result<(), OltpError> {
     for name in names(&root.join(below))? {
         let path = below.join(name);
@@ -108,7 +112,7 @@ impl Copying<'_> {
         }
         let top = fs::metadata(from).map_err(|source| io_error(from, source))?;
         keep(to, &top)?;
-        // Directories last: one that is closed to us could not be filled.
+        // Modes are set last and in reverse order, because a read-only directory could not be filled.
         for (path, metadata) in entries.iter().rev() {
             let new = to.join(path);
             if fs::symlink_metadata(&new).is_ok() {
@@ -118,7 +122,7 @@ impl Copying<'_> {
         let directory = File::open(to).map_err(|source| io_error(to, source))?;
         syncfs(&directory).map_err(|error| io_error(to, error.into()))
     }
-    /// Hears of bytes that are done.
+    /// Adds completed bytes, reports progress and checks the interrupt.
     fn go_on(&mut self, bytes: u64) -> Result<(), OltpError> {
         self.done += bytes;
         (self.progress)(self.done as f64 / self.total.max(self.done).max(1) as f64);
@@ -143,9 +147,9 @@ impl Copying<'_> {
         while at < metadata.len() {
             let data = match seek(&source, SeekFrom::Data(at)) {
                 Ok(data) => data,
-                // Nothing but a hole follows.
+                // The rest of the file is a hole.
                 Err(Errno::NXIO) => break,
-                // This filesystem knows no holes.
+                // This filesystem does not report holes.
                 Err(_) => at,
             };
             let hole = seek(&source, SeekFrom::Hole(data)).unwrap_or(metadata.len()).min(metadata.len());
@@ -166,12 +170,12 @@ impl Copying<'_> {
     }
 }
 
-/// Copies at most so many bytes, both files from the same place; gives back how many.
+/// Copies at most `length` bytes at offset `at` of both files, and returns the number of copied bytes.
 fn range(mut source: &File, mut target: &File, at: u64, length: u64) -> std::io::Result<u64> {
     let (mut from, mut to) = (at, at);
     match copy_file_range(source, Some(&mut from), target, Some(&mut to), length as usize) {
         Ok(copied) if copied > 0 => return Ok(copied as u64),
-        // These filesystems cannot together, or this one does not at all.
+        // The kernel cannot copy between these filesystems.
         Ok(_) | Err(Errno::XDEV | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {}
         Err(error) => return Err(error.into()),
     }
@@ -183,7 +187,7 @@ fn range(mut source: &File, mut target: &File, at: u64, length: u64) -> std::io:
     Ok(read as u64)
 }
 
-/// Gives a copy the owner and the mode of its original.
+/// Sets the owner and the mode of a copy to those of the original.
 fn keep(path: &Path, original: &Metadata) -> Result<(), OltpError> {
     let now = fs::symlink_metadata(path).map_err(|source| io_error(path, source))?;
     if (now.uid(), now.gid()) != (original.uid(), original.gid()) {

@@ -1,13 +1,12 @@
-//! [`Watchdog`]: ends calls that still wait for a database some time after lowtide was interrupted.
+//! [`Watchdog`]: ends calls that still wait for a database some seconds after an interrupt.
 //!
-//! Code that waits for a frozen server, or for a network that drops packets, does not check the interrupt. So
-//! a thread checks it instead: [`CONNECTIONS`] after the interrupt it cuts every registered connection, and
-//! [`SERVERS`] after it it kills every registered server of our own; the waiting calls then fail with an
-//! error. Measured results are kept; the data of an interrupted cell is discarded.
+//! Code that waits for a frozen server, or for a network that drops packets, cannot check the interrupt. A
+//! thread checks it instead. The thread cuts every registered connection [`CONNECTIONS`] after the interrupt,
+//! and kills every registered server [`SERVERS`] after it. The waiting calls then fail. Measured results are
+//! kept; the data of an interrupted cell is discarded.
 //!
 //! # Not handled
-//! A server that waits for a device that never answers: the kernel does not end the process before the device
-//! answers.
+//! A server that waits for a device that never answers: the kernel cannot end such a process.
 
 use crate::network::Cut;
 use rustix::fd::OwnedFd;
@@ -25,15 +24,15 @@ const SERVERS: Duration = Duration::from_secs(6);
 /// Interval at which the thread checks the interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A connection or server that the watchdog ends.
+/// A registered connection or server.
 #[derive(Debug)]
 enum Target {
     Connection(Cut),
     Server(Server),
 }
 
-/// A thread that watches an interrupt, and the connections and servers registered with it. Copies share both; the thread
-/// ends with the last of them.
+/// A thread that watches an interrupt, and the targets registered with it. Clones share both; the thread ends
+/// after the last clone is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Watchdog(Arc<Watched>);
 
@@ -49,7 +48,7 @@ struct Targets {
     all: BTreeMap<u64, Target>,
 }
 
-/// Keeps a target registered until it is dropped.
+/// The registration of a target; dropping it removes the target.
 #[derive(Debug)]
 pub(crate) struct Registration {
     watched: Weak<Watched>,
@@ -57,19 +56,19 @@ pub(crate) struct Registration {
 }
 
 impl Watchdog {
-    /// Watches `interrupt`. If no thread can be made nothing is watched, and calls that wait for a frozen
-    /// server wait on.
+    /// Watches `interrupt`. If the thread cannot be started, calls that wait for a frozen server are not ended.
     pub(crate) fn new(interrupt: &Arc<AtomicBool>) -> Watchdog {
         let watched = Arc::new(Watched { interrupt: Arc::clone(interrupt), targets: Mutex::default() });
         let weak = Arc::downgrade(&watched);
         let _ = std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || watch(&weak));
         Watchdog(watched)
     }
-    /// Cuts this connection [`CONNECTIONS`] after the interrupt; `None` is a connection that cannot be cut.
+    /// Registers a connection, which is cut [`CONNECTIONS`] after the interrupt. `None` means that it cannot be
+    /// cut.
     pub(crate) fn connection(&self, cut: Option<Cut>) -> Option<Registration> {
         cut.map(|cut| self.register(Target::Connection(cut)))
     }
-    /// Kills this server and its children [`SERVERS`] after the interrupt.
+    /// Registers a server, which is killed with its children [`SERVERS`] after the interrupt.
     pub(crate) fn server(&self, server: Server) -> Registration {
         self.register(Target::Server(server))
     }
@@ -96,13 +95,13 @@ impl Drop for Registration {
     }
 }
 
-/// Checks the interrupt until nobody holds the watchdog any more.
+/// Checks the interrupt until the last clone of the watchdog is dropped.
 fn watch(watched: &Weak<Watched>) {
     let mut interrupted: Option<Instant> = None;
     while let Some(watched) = watched.upgrade() {
         if watched.interrupt.load(Ordering::Relaxed) {
             let since = interrupted.get_or_insert_with(Instant::now).elapsed();
-            // Includes those that were registered since the last check.
+            // The list includes targets that were registered after the interrupt.
             for target in watched.lock().all.values() {
                 match target {
                     Target::Connection(cut) if since >= CONNECTIONS => cut.now(),
@@ -116,7 +115,8 @@ fn watch(watched: &Weak<Watched>) {
     }
 }
 
-/// A server's process, which keeps its number as long as this is held or its parent has not waited for it.
+/// A handle of a server's process. Its number is not reused while the handle is open or its parent has not
+/// waited for it.
 #[derive(Debug)]
 pub(crate) struct Server {
     number: u32,
@@ -124,12 +124,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The handle of a child of this process that nobody has waited for yet.
+    /// Opens the handle of a child of this process; nobody may have waited for the child yet.
     pub(crate) fn of(number: u32) -> Server {
         Server { number, process: open(number) }
     }
-    /// Kills it with its children: those of PostgreSQL have sessions of their own, and a frozen one would not notice that
-    /// its parent is gone.
+    /// Kills the server and its children. PostgreSQL's children have sessions of their own, and a frozen child
+    /// would not notice the death of its parent.
     pub(crate) fn kill(&self) {
         let Some(process) = &self.process else { return };
         let children = children(self.number);
@@ -145,8 +145,8 @@ fn open(number: u32) -> Option<OwnedFd> {
     pidfd_open(number, PidfdFlags::empty()).ok()
 }
 
-/// Handles of a process's children. Each one's parent is checked once its handle is open, so that a reused
-/// number never names another process.
+/// Handles of a process's children. The parent is checked again after opening a handle, because the number may
+/// have been reused.
 fn children(parent: u32) -> Vec<OwnedFd> {
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -157,7 +157,8 @@ fn children(parent: u32) -> Vec<OwnedFd> {
     held.collect()
 }
 
-/// The fourth field of `/proc/N/stat`; the second, the program's name, may hold anything but is the last in parentheses.
+/// The parent of a process: the fourth field of `/proc/N/stat`. The second field, the program's name in
+/// parentheses, may contain any character, so parsing starts after the last `)`.
 fn parent_of(number: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
@@ -177,7 +178,7 @@ mod tests {
         let watchdog = Watchdog::new(&interrupt);
         let (mut waiting, _silent) = UnixStream::pair().expect("sockets");
         let _connection = watchdog.connection(Cut::of(&waiting)).expect("registered");
-        // A child in a session of its own, both frozen.
+        // A child in its own session; both processes are frozen.
         let script = "setsid sleep 600 & echo $!; kill -STOP $!; kill -STOP $$";
         let mut child = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().expect("sh");
         let mut line = [0; 16];
