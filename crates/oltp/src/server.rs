@@ -1,8 +1,11 @@
-//! The process of a server: found, started under a user of its own, watched, ended; it never outlives lowtide.
+//! The process of a server: finding its program, starting it, watching it and stopping it. It never outlives
+//! lowtide.
 //!
-//! `setpriv` of util-linux drops root and asks the kernel to kill the server when the thread that started it ends. So a
-//! thread that does nothing else starts it, and lives as long as the [`Process`]. Not here: what servers are told and how
-//! they are asked whether they are up: that is their engines'.
+//! If lowtide is root, `setpriv` of util-linux starts the server as another user. `setpriv` also asks the
+//! kernel to kill the server when the thread that started it ends. A dedicated thread therefore starts the
+//! server, and lives as long as the [`Process`].
+//!
+//! Arguments, and the test that a server is up, are in the engines' modules.
 
 use crate::OltpError;
 use crate::watchdog::{Registration, Server, Watchdog};
@@ -18,19 +21,20 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often a process is asked whether it has ended.
+/// Interval between checks of a process.
 pub(crate) const POLL: Duration = Duration::from_millis(20);
 
-/// The most that is read of a log to find its most telling line.
+/// Bytes of a log that are searched for its most informative line.
 const LOG_READ: u64 = 4 << 20;
 
-/// Folders beside those of `PATH` where packages put servers.
+/// Directories outside `PATH` in which packages install servers.
 const FOLDERS: [&str; 5] = ["/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin"];
 
-/// The first of `names` in `programs`, or else in `PATH` and the folders of servers; `hint` says how to get it.
+/// Finds the first of `names` in the directory `programs`, or by default in `PATH` and [`FOLDERS`]. `hint` is
+/// the advice to install it.
 ///
 /// # Errors
-/// [`OltpError::Missing`].
+/// [`OltpError::Missing`] if none is found.
 pub(crate) fn find(programs: Option<&Path>, names: &[&str], hint: &str) -> Result<PathBuf, OltpError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = match programs {
@@ -50,7 +54,7 @@ pub(crate) fn find(programs: Option<&Path>, names: &[&str], hint: &str) -> Resul
     })
 }
 
-/// The user that a server runs as.
+/// The user that runs a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct User {
     name: String,
@@ -59,11 +63,11 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// As root, the first of `names` that this machine knows, or else `nobody`: servers refuse to be root. `None` for
-    /// everybody else: the server is the same user.
+    /// For root, returns the first of `names` that exists on this machine, or `nobody`, because servers refuse
+    /// to run as root. Returns `None` for any other user, who then also runs the server.
     ///
     /// # Errors
-    /// [`OltpError`] where there is no such user.
+    /// [`OltpError`] if none of these users exists.
     pub(crate) fn of_server(names: &[&str]) -> Result<Option<User>, OltpError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -79,7 +83,7 @@ impl User {
         };
         found.map(Some).ok_or_else(|| OltpError::Invalid(none()))
     }
-    /// A line of `/etc/passwd`: `name:password:uid:gid:…`.
+    /// Parses a line of `/etc/passwd`: `name:password:uid:gid:…`.
     fn in_list(users: &str, name: &str) -> Option<User> {
         let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
         let mut numbers = line.split(':').skip(2).map(str::parse);
@@ -88,17 +92,17 @@ impl User {
             _ => None,
         }
     }
-    /// Gives a directory to this user.
+    /// Makes this user the owner of a directory.
     ///
     /// # Errors
-    /// [`OltpError`] where it cannot be given away, or where the user cannot get to it.
+    /// [`OltpError`] if the owner cannot be changed or the user cannot reach the directory.
     pub(crate) fn give(&self, directory: &Path) -> Result<(), OltpError> {
         let (uid, gid) = (rustix::fs::Uid::from_raw(self.uid), rustix::fs::Gid::from_raw(self.gid));
         rustix::fs::chown(directory, Some(uid), Some(gid))
             .map_err(|error| io_error(directory, error.into()))?;
         self.reaches(directory)
     }
-    /// Whether the user can get to it.
+    /// Checks that the user can enter the directory and all directories above it.
     fn reaches(&self, directory: &Path) -> Result<(), OltpError> {
         let directory = directory.canonicalize().map_err(|source| io_error(directory, source))?;
         for folder in directory.ancestors() {
@@ -121,11 +125,11 @@ impl User {
     }
 }
 
-/// Gives directories to `user`, where there is one, and closes them to everybody else: who reaches the socket of a server of
-/// ours is let in without a password.
+/// Makes `user`, if given, the owner of the directories, and denies access to all other users. Whoever reaches
+/// the socket of lowtide's own server can log in without a password.
 ///
 /// # Errors
-/// [`OltpError`] where one cannot be given away or closed, or where the user cannot get to it.
+/// [`OltpError`] if the owner or the mode of a directory cannot be changed, or if the user cannot reach it.
 pub(crate) fn keep_private<'a>(
     user: Option<&User>,
     directories: impl IntoIterator<Item = &'a PathBuf>,
@@ -140,29 +144,30 @@ pub(crate) fn keep_private<'a>(
     Ok(())
 }
 
-/// A process that ends with lowtide; dropping it kills it.
+/// A process that ends with lowtide. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// What it is called in errors.
+    /// Name in error messages.
     name: String,
     child: Child,
     log: PathBuf,
-    /// Where the log ended when it began: what stands before is of another run.
+    /// Length of the log when the process started. Earlier lines belong to other runs.
     log_begin: u64,
-    /// Where it ended when the server was up: complaints before that kept it from nothing.
+    /// Length of the log when the server came up. Earlier warnings were harmless.
     log_up: u64,
-    /// Has it killed a while after an interrupt.
+    /// The watchdog kills the process some seconds after an interrupt.
     _registration: Registration,
-    /// Dropping it lets the thread that started the child go.
+    /// Dropping the sender ends the thread that started the child.
     _keep: mpsc::Sender<()>,
     _keeper: JoinHandle<()>,
 }
 
 impl Process {
-    /// Starts `program`; what it prints goes to the end of `log`. `watchdog` kills it a while after an interrupt.
+    /// Starts `program` and appends its output to `log`. `watchdog` kills the process some seconds after an
+    /// interrupt.
     ///
     /// # Errors
-    /// [`OltpError`] where it, or `setpriv`, cannot be started.
+    /// [`OltpError`] if the program or `setpriv` cannot be started.
     pub(crate) fn start(
         program: &Path,
         arguments: &[String],
@@ -190,7 +195,7 @@ impl Process {
         for (name, _) in std::env::vars_os().filter(|(name, _)| speaks_to_servers(name)) {
             command.env_remove(name);
         }
-        // A group of its own: Ctrl-C in the terminal is for lowtide, which then ends the server in order.
+        // A separate process group: Ctrl-C reaches only lowtide, which then shuts the server down cleanly.
         command.process_group(0).stdin(Stdio::null());
         let copy = output.try_clone().map_err(|source| io_error(log, source))?;
         command.stdout(copy).stderr(output);
@@ -200,37 +205,38 @@ impl Process {
         let (log, log_up) = (log.to_owned(), log_begin);
         Ok(Process { name, child, log, log_begin, log_up, _registration, _keep, _keeper })
     }
-    /// Its number.
+    /// Process number.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
-    /// Says that it is up: what its log marks as errors from now on is why something fails later.
+    /// Marks the server as up. Errors that it logs from now on explain later failures.
     pub(crate) fn is_up(&mut self) {
         self.log_up = fs::metadata(&self.log).map_or(self.log_begin, |log| log.len());
     }
-    /// The first line with one of `marks` since it was up, and where it stands.
+    /// Returns the first line with one of `marks` that was logged since the server came up, and the path of the
+    /// log.
     pub(crate) fn complaint(&self, marks: &[&str]) -> Option<(String, PathBuf)> {
         let text = tail(&self.log, self.log_up).ok()?;
         Some((marked_line(&text, marks)?.to_owned(), self.log.clone()))
     }
-    /// How it ended; `None` while it runs.
+    /// Returns the exit status, or `None` while the process runs.
     ///
     /// # Errors
-    /// [`OltpError`] where the kernel does not say.
+    /// [`OltpError`] if the system call fails.
     pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>, OltpError> {
         self.child.try_wait().map_err(|source| io_error(&self.log, source))
     }
-    /// Asks it to end.
+    /// Sends a signal to the process, if it still runs.
     pub(crate) fn ask(&mut self, signal: rustix::process::Signal) {
-        // Until it is waited for, its number is not given to another.
+        // The number is not reused until the process is waited for.
         if let Ok(None) = self.child.try_wait() {
             let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal);
         }
     }
-    /// Waits at most so long for it to end; `None` where it still runs.
+    /// Waits up to `limit` for the process to end; returns `None` if it still runs.
     ///
     /// # Errors
-    /// [`OltpError`] where the kernel does not say, or when `interrupt` is set.
+    /// [`OltpError`] if the system call fails or `interrupt` is set.
     pub(crate) fn wait(
         &mut self,
         limit: Duration,
@@ -245,20 +251,21 @@ impl Process {
             }
         }
     }
-    /// Whether it still runs.
+    /// Checks that the process still runs.
     ///
     /// # Errors
-    /// [`OltpError::Server`] where it ended by itself.
+    /// [`OltpError::Server`] if it has ended.
     pub(crate) fn check(&mut self, marks: &[&str]) -> Result<(), OltpError> {
         match self.ended()? {
             Some(status) => Err(self.error(&how_it_ended(status), marks)),
             None => Ok(()),
         }
     }
-    /// Asks it to end in order, and waits for that; `late` is what it did where it still runs after `limit`.
+    /// Sends `signal` and waits up to `limit` for a clean exit. `late` describes the failure if the process
+    /// still runs by then.
     ///
     /// # Errors
-    /// [`OltpError::Server`] where it ends otherwise, or not.
+    /// [`OltpError::Server`] if the process fails or does not end.
     pub(crate) fn end(
         &mut self,
         signal: rustix::process::Signal,
@@ -273,8 +280,8 @@ impl Process {
             None => Err(self.error(late, marks)),
         }
     }
-    /// The error for a process that did what it should not; the line of its log that says most is the first with one of
-    /// `marks` since it was up, or before, or else the last.
+    /// Makes the error for a failed process, and quotes its log. The quoted line is the first with one of
+    /// `marks` since the server came up, else since it started, else the last line.
     pub(crate) fn error(&self, what: &str, marks: &[&str]) -> OltpError {
         let since_begin = || telling_line(&tail(&self.log, self.log_begin).unwrap_or_default(), marks);
         OltpError::Server {
@@ -295,13 +302,13 @@ impl Drop for Process {
     }
 }
 
-/// Whether a variable of the environment is a setting of a server or its clients: a server of ours has those of its
-/// arguments and its own file, and no others.
+/// Returns true for environment variables that configure servers or their clients. They are removed, so that
+/// only the arguments and the option file configure the server.
 fn speaks_to_servers(name: &OsStr) -> bool {
     ["PG", "MYSQL", "MARIADB"].iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
 }
 
-/// What a process did that ended.
+/// Describes the end of a process.
 pub(crate) fn how_it_ended(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit status {code}"),
@@ -310,7 +317,8 @@ pub(crate) fn how_it_ended(status: ExitStatus) -> String {
     }
 }
 
-/// The kernel kills a child when the *thread* that made it ends, so one that lives as long as the sender makes it.
+/// Starts a child in a new thread, which lives until the sender is dropped. The kernel would kill the child
+/// when the *thread* that started it ends.
 fn spawn(mut command: Command) -> io::Result<(Child, mpsc::Sender<()>, JoinHandle<()>)> {
     let (keep, until) = mpsc::channel::<()>();
     let (tell, hear) = mpsc::channel();
@@ -323,7 +331,7 @@ fn spawn(mut command: Command) -> io::Result<(Child, mpsc::Sender<()>, JoinHandl
     Ok((child, keep, keeper))
 }
 
-/// What a log says from `begin`: its beginning, where it is long, because that is where the first error stands.
+/// Reads a log from offset `begin`. Of a long log it reads only the beginning, which contains the first error.
 fn tail(log: &Path, begin: u64) -> io::Result<String> {
     let mut file = File::open(log)?;
     file.seek(SeekFrom::Start(begin))?;
@@ -332,12 +340,12 @@ fn tail(log: &Path, begin: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The first line with one of `marks`, from the mark on.
+/// Returns the first line with one of `marks`, starting at the mark.
 fn marked_line<'a>(log: &'a str, marks: &[&str]) -> Option<&'a str> {
     log.lines().find_map(|line| marks.iter().find_map(|mark| Some(line[line.find(mark)?..].trim_end())))
 }
 
-/// The first line with one of `marks`, from the mark on; else the last that is not empty.
+/// Returns the first line with one of `marks`, starting at the mark, or else the last non-empty line.
 fn telling_line(log: &str, marks: &[&str]) -> String {
     let last = || log.lines().rev().find(|line| !line.trim().is_empty());
     marked_line(log, marks)
@@ -345,7 +353,7 @@ fn telling_line(log: &str, marks: &[&str]) -> String {
         .map_or_else(|| "its log says nothing".to_owned(), |line| line.trim().to_owned())
 }
 
-/// A file or directory that could not be used.
+/// The error for an operation on a file or directory.
 pub(crate) fn io_error(path: &Path, source: io::Error) -> OltpError {
     OltpError::Io { path: path.to_owned(), source }
 }

@@ -1,41 +1,40 @@
-//! Ways to break each condition on purpose: for the tests of every engine.
+//! Faults that violate each consistency condition on purpose, for the tests of every engine.
 //!
-//! They are for a database as it was loaded, and each is undone. Not here: what a check says about data that broke by
-//! itself.
+//! They apply to a freshly loaded database, and each one is undone.
 
 use crate::check;
 use crate::{Database, OltpError};
 use lowtide_engines::tpcc::Scale;
 use std::collections::BTreeSet;
 
-/// A fault.
+/// A deliberate fault.
 struct Fault {
-    /// The clause of the condition that it breaks.
+    /// Clause of the condition that the fault is meant to violate.
     clause: &'static str,
-    /// Those that it cannot but break with it.
+    /// Clauses of the conditions that the fault inevitably violates too.
     also: &'static [&'static str],
-    /// Statements that break something, each with the one that repairs it.
+    /// Statements that cause the fault, each with its inverse.
     changes: Vec<Change>,
 }
 
-/// A statement, and the one that undoes it.
+/// A statement and its inverse.
 type Change = (String, String);
 
-/// What a fault did.
+/// Result of a fault.
 #[derive(Debug)]
 pub struct Tried {
-    /// The clause that it was for.
+    /// Clause of the condition that the fault was meant to violate.
     pub clause: &'static str,
-    /// The clauses that it has to break.
+    /// Clauses of all conditions that the fault should violate.
     pub expected: BTreeSet<&'static str>,
-    /// The clauses that were broken.
+    /// Clauses of the conditions that were violated.
     pub broken: BTreeSet<&'static str>,
 }
 
-/// Breaks one condition after the other in a freshly loaded database, and repairs it.
+/// Causes one fault after another in a freshly loaded database, runs the checks, and undoes the fault.
 ///
 /// # Errors
-/// [`OltpError`] where a statement fails.
+/// [`OltpError`] if a statement fails.
 pub fn try_each(database: &dyn Database, scale: &Scale) -> Result<Vec<Tried>, OltpError> {
     let try_one = |fault: Fault| {
         fault.changes.iter().try_for_each(|(breaks, _)| database.execute(breaks))?;
@@ -50,7 +49,7 @@ pub fn try_each(database: &dyn Database, scale: &Scale) -> Result<Vec<Tried>, Ol
 
 fn faults(scale: &Scale) -> Vec<Fault> {
     let warehouse = scale.warehouses.end();
-    // The last order but one is not delivered, and there are others before and after it.
+    // The last order but one is undelivered, and so are its neighbours.
     let undelivered = scale.customers - 1;
     let customer = format!("c_w_id = {warehouse} AND c_d_id = 1 AND c_id = 1");
     let district = format!("d_w_id = {warehouse} AND d_id = 1");
@@ -88,18 +87,18 @@ fn fault<const N: usize>(clause: &'static str, also: &'static [&'static str], ch
     Fault { clause, also, changes: changes.into() }
 }
 
-/// Sets a column, and sets it back.
+/// Sets a column to the first value, and back to the second.
 fn set(table: &str, column: &str, values: [&str; 2], rows: &str) -> Change {
     values.map(|value| format!("UPDATE {table} SET {column} = {value} WHERE {rows}")).into()
 }
 
-/// Adds to a column, and takes it away.
+/// Adds to a column, and subtracts again.
 fn add(table: &str, column: &str, by: i32, rows: &str) -> Change {
     let sums = [format!("{column} + ({by})"), format!("{column} - ({by})")];
     set(table, column, sums.each_ref().map(String::as_str), rows)
 }
 
-/// An order is no longer undelivered, and is so again.
+/// Removes an order from the undelivered orders, and inserts it again.
 fn deliver(warehouse: u32, order: u32) -> Change {
     (
         format!("DELETE FROM new_order WHERE no_w_id = {warehouse} AND no_d_id = 1 AND no_o_id = {order}"),
@@ -107,7 +106,7 @@ fn deliver(warehouse: u32, order: u32) -> Change {
     )
 }
 
-/// A line of order 0, which is none, at the place that `rows` names.
+/// Inserts an order line of order 0, which does not exist. `rows` selects the line for removal.
 fn line_of_no_order(warehouse: u32, rows: &str) -> Change {
     (
         format!(
@@ -118,7 +117,7 @@ fn line_of_no_order(warehouse: u32, rows: &str) -> Change {
     )
 }
 
-/// An item that nobody orders.
+/// Inserts an item that no order contains.
 fn item_too_many(number: u32) -> Change {
     (
         format!(
@@ -128,7 +127,7 @@ fn item_too_many(number: u32) -> Change {
     )
 }
 
-/// A payment of customer 0, who is nobody, in a district; district 0 is none.
+/// Inserts a payment of customer 0, who does not exist. District 0 does not exist either.
 fn pay(warehouse: u32, district: u32, amount: i32) -> Change {
     (
         format!(

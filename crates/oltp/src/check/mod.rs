@@ -1,14 +1,16 @@
-//! The conditions of consistency (clause 3.3.2), and two of ours: what has to hold whenever no transaction is under way.
+//! The twelve consistency conditions of TPC-C (clause 3.3.2) and two of lowtide. They hold whenever no
+//! transaction is running.
 //!
-//! Each is one query in words that all engines share: sets, not loops, no common table expressions, and nothing but a
-//! count comes back. Where a load had fewer customers than the specification, the numbers that follow from it follow.
+//! Each condition is one query that counts its violations. All engines understand the queries: they use sets,
+//! and no loops or common table expressions. If a load has fewer customers than the specification, the expected
+//! numbers are scaled.
 //!
-//! The thirteenth is about stock: what a stock row counts must be what order lines took from it since the load, whose own
-//! lines took nothing. Whether the quantity that is left follows too takes the seed of the load ([`quantities`]); tests ask it.
+//! * `stock`: the counters of a stock row equal the sums of the order lines since the load. Lines of the load
+//!   took no stock. Checking `s_quantity` as well needs the seed of the load ([`quantities`]); the tests do so.
+//! * `rows`: the tables of fixed size have all their rows. The other conditions also hold for empty tables.
 //!
-//! The fourteenth is that the rows are there: the others say how rows go together, and hold of none.
-//!
-//! Not here: when to check; on a database that is in use, transactions end between the queries.
+//! # Not handled
+//! Databases in use: transactions that commit between the queries appear as violations.
 
 #[doc(hidden)]
 pub mod faults;
@@ -19,22 +21,22 @@ pub use quantities::quantities;
 use crate::{Database, OltpError};
 use lowtide_engines::tpcc::{Scale, Table, population};
 
-/// A condition, and how far a database is from it.
+/// A condition and its violations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// What has to be equal.
+    /// The relation that must hold.
     pub name: &'static str,
-    /// The clause that wants it; `stock` and `rows` are ours.
+    /// Clause of the specification. `stock` and `rows` are conditions of lowtide.
     pub clause: &'static str,
-    /// Rows that break it: warehouses, districts, orders, customers or stock rows; of `rows`, those that are missing or too
-    /// many.
+    /// Number of rows that violate the condition: warehouses, districts, orders, customers or stock rows. For
+    /// `rows`, the number of missing and surplus rows.
     pub broken: i64,
 }
 
-/// Checks every condition, in the order of the specification.
+/// Checks all conditions: those of the specification in its order, then `stock` and `rows`.
 ///
 /// # Errors
-/// [`OltpError`] where a query fails.
+/// [`OltpError`] if a query fails.
 pub fn all(database: &dyn Database, scale: &Scale) -> Result<Vec<Condition>, OltpError> {
     let check = |(clause, name, query): &(&'static str, &'static str, String)| {
         Ok(Condition { name, clause, broken: database.number(query)? })
@@ -42,7 +44,7 @@ pub fn all(database: &dyn Database, scale: &Scale) -> Result<Vec<Condition>, Olt
     conditions(scale).iter().map(check).collect()
 }
 
-/// Clause, name, and the query that counts what breaks it.
+/// Clause, name and query of each condition. The query counts violations.
 fn conditions(scale: &Scale) -> Vec<(&'static str, &'static str, String)> {
     let customers = scale.customers;
     let delivered = customers - population::undelivered(scale);
@@ -174,7 +176,7 @@ fn conditions(scale: &Scale) -> Vec<(&'static str, &'static str, String)> {
     ]
 }
 
-/// How far the tables that neither grow nor shrink are from the rows that they have to have (clause 1.2.1).
+/// A query for the number of missing and surplus rows in the tables of fixed size (clause 1.2.1).
 fn rows(scale: &Scale) -> String {
     let tables = [Table::Warehouse, Table::District, Table::Customer, Table::Stock, Table::Item];
     let off = tables.map(|table| {
@@ -184,13 +186,13 @@ fn rows(scale: &Scale) -> String {
     format!("SELECT {}", off.join(" + "))
 }
 
-/// Orders, each with how many lines are `found`, and how many of them are `dated`.
+/// Orders with the number of their lines (`found`), and of their lines with a delivery date (`dated`).
 const ORDERS_WITH_LINES: &str = "orders
      LEFT JOIN (SELECT ol_w_id, ol_d_id, ol_o_id, count(*) AS found, count(ol_delivery_d) AS dated
                 FROM order_line GROUP BY ol_w_id, ol_d_id, ol_o_id) l
      ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id";
 
-/// Customers, each with the sum of what was `delivered`.
+/// Customers with the sum of their delivered order lines (`delivered`).
 const CUSTOMERS_WITH_DELIVERIES: &str = "customer
      LEFT JOIN (SELECT o_w_id, o_d_id, o_c_id, sum(ol_amount) AS delivered FROM orders
                 JOIN order_line ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id

@@ -1,8 +1,11 @@
-//! Whether quantities in stock follow from those of the load, by clause 2.4.2.2.
+//! A check of the quantities in stock against those of the load (clause 2.4.2.2).
 //!
-//! New-Order takes a quantity and keeps what is left within 10 and 100 by adding 91, the number of values there are. So
-//! `s_quantity + s_ytd` stays the same modulo 91 from the load on, and the load's own quantities come from its seed. They
-//! are compared as one sum for each warehouse, in which every item weighs differently. Not here: which item is wrong.
+//! New-Order subtracts a quantity from the stock and adds 91 if fewer than 10 would be left. A quantity thus
+//! stays between 10 and 100, and `s_quantity + s_ytd` never changes modulo 91. The quantities of the load
+//! follow from its seed. The check compares one sum per warehouse, with a different weight for each item.
+//!
+//! # Limits
+//! The check does not name the items that are wrong.
 
 use super::Condition;
 use crate::{Database, OltpError};
@@ -10,15 +13,15 @@ use lowtide_core::Seed;
 use lowtide_engines::tpcc::{Rows, Scale, Table, population};
 use std::convert::Infallible;
 
-/// Values that a quantity may have.
+/// Number of values of a quantity: 10 to 100.
 const VALUES: i64 = 91;
-/// Weights of items are 1 to this, in turns.
+/// The weights of the items cycle through 1 to this number.
 const WEIGHTS: i64 = 97;
 
-/// Compares the quantities of every warehouse with those of the load with this seed.
+/// Compares the quantities of every warehouse with those of a load with `seed`. The result counts warehouses.
 ///
 /// # Errors
-/// [`OltpError`] where a query fails.
+/// [`OltpError`] if a query fails.
 pub fn quantities(database: &dyn Database, scale: &Scale, seed: Seed) -> Result<Condition, OltpError> {
     let mut broken = 0;
     for warehouse in scale.warehouses.clone() {
@@ -33,7 +36,7 @@ pub fn quantities(database: &dyn Database, scale: &Scale, seed: Seed) -> Result<
     Ok(Condition { name: "s_quantity = first quantity - s_ytd, modulo 91", clause: "2.4.2.2", broken })
 }
 
-/// Adds up the rows of `stock`, which begin with item, warehouse and quantity.
+/// Sums the rows of `stock`, whose first columns are item, warehouse and quantity.
 #[derive(Default)]
 struct Loaded {
     item: i64,

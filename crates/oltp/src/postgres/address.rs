@@ -1,18 +1,20 @@
-//! Where a server is, and as whom to speak to it: `postgresql://user:password@host:port/database`.
+//! The address of a server, and the login: `postgresql://user:password@host:port/database`.
 //!
-//! A host that begins with a slash (as `%2Fdirectory`, or in `?host=`) is the directory of a unix socket. Not here:
+//! A host that begins with a slash (as `%2Fdirectory`, or in `?host=`) is the directory of a unix socket.
+//!
+//! # Not handled
 //! TLS, several hosts, password files and environment variables.
 
 use crate::{HIDDEN, OltpError, without_password};
 use std::path::{Path, PathBuf};
 
-/// The port where none is named; it is also in the name of the socket.
+/// Default port. It is also part of the socket's name.
 pub(super) const PORT: u16 = 5432;
 
-/// The schemes that such addresses begin with.
+/// Schemes of PostgreSQL addresses.
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 
-/// Where, and as whom.
+/// Address and login.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) host: Host,
@@ -34,17 +36,17 @@ impl std::fmt::Debug for Address {
     }
 }
 
-/// Where a server listens.
+/// Endpoint of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Host {
-    /// A unix socket.
+    /// Path of a unix socket.
     Socket(PathBuf),
     /// Name and port.
     Tcp(String, u16),
 }
 
 impl Address {
-    /// The server of ours whose sockets lie in `directory`.
+    /// Address of lowtide's own server, whose socket is in `directory`.
     pub(super) fn local(directory: &Path) -> Address {
         Address {
             host: Host::Socket(socket(directory, PORT)),
@@ -54,7 +56,7 @@ impl Address {
         }
     }
 
-    /// Reads a URL.
+    /// Parses a URL.
     pub(super) fn parse(url: &str) -> Result<Address, OltpError> {
         let rest = SCHEMES.iter().find_map(|scheme| url.strip_prefix(scheme));
         let Some(rest) = rest else {
@@ -98,7 +100,7 @@ impl Address {
     }
 }
 
-/// The name of the socket in a directory.
+/// Path of the socket in a directory.
 pub(super) fn socket(directory: &Path, port: u16) -> PathBuf {
     directory.join(format!(".s.PGSQL.{port}"))
 }
@@ -118,7 +120,7 @@ fn place_and_port<'a>(url: &str, place: &'a str) -> Result<(&'a str, u16), OltpE
     }
 }
 
-/// Undoes `%20`.
+/// Decodes percent escapes such as `%20`.
 fn decode(url: &str, text: &str) -> Result<String, OltpError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -137,7 +139,7 @@ fn decode(url: &str, text: &str) -> Result<String, OltpError> {
     String::from_utf8(bytes).map_err(|_| invalid(url, "it is not UTF-8"))
 }
 
-/// The URL without its password, and why it is not one.
+/// The error for an invalid URL, which is quoted without its password.
 fn invalid(url: &str, why: &str) -> OltpError {
     OltpError::Invalid(format!(
         "the server's address `{}`: {why} (postgresql://user:password@host:port/database)",

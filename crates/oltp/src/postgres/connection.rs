@@ -1,11 +1,16 @@
-//! A connection: messages go out together and their answers are read together.
+//! A pipelined connection: messages are sent together and their answers are read together.
 //!
-//! Statements are prepared once. [`Connection::bind`] gathers executions, [`Connection::send`] sends all that was gathered
-//! and reads all answers: one round trip, and outside of `BEGIN` one transaction. The client is our own because a terminal
-//! is a thread that waits for its answer: a blocking socket and two system calls do that, and the drivers that there are
-//! bring an async runtime. Not here: TLS, cursors, notifications and binary `COPY`.
+//! Statements are prepared once. [`Connection::bind`] queues executions; [`Connection::send`] sends the queue
+//! and reads all answers. That is one round trip and, outside of `BEGIN`, one transaction.
 //!
-//! Source: PostgreSQL documentation, chapter "Frontend/Backend Protocol", sections "Pipelining" and "COPY Operations".
+//! This crate has its own client because a terminal is a thread that waits for its answer. A blocking socket
+//! serves it with two system calls, while the existing drivers need an async runtime.
+//!
+//! # Not handled
+//! TLS, cursors, notifications and binary `COPY`.
+//!
+//! Source: PostgreSQL documentation, chapter "Frontend/Backend Protocol", sections "Pipelining" and "COPY
+//! Operations".
 
 use super::address::{Address, Host};
 use super::error::{PgError, unexpected, whole};
@@ -26,10 +31,10 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
-/// So much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 16 << 10;
 
-/// Where messages go.
+/// The socket of a connection.
 enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
@@ -50,11 +55,11 @@ impl Stream {
     }
 }
 
-/// A statement that a connection has prepared.
+/// A prepared statement of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Statement(u32);
 
-/// A value for a statement.
+/// A parameter of a statement.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value<'a> {
     Small(i16),
@@ -65,24 +70,24 @@ pub(super) enum Value<'a> {
     Ints(&'a [i32]),
 }
 
-/// The numbers of types in the catalogue `pg_type`.
+/// Type numbers of the catalogue `pg_type`.
 mod oid {
     pub(super) const SMALL: u32 = 21;
     pub(super) const INT: u32 = 23;
 }
 
-/// A row of an answer.
+/// A row of a result.
 pub(super) struct Row(DataRowBody);
 
 impl Row {
-    /// A column as its bytes; nothing where it is null.
+    /// Bytes of a column; `None` for NULL.
     pub(super) fn bytes(&self, column: usize) -> Result<Option<Bytes>, PgError> {
         match self.0.ranges().nth(column)? {
             Some(range) => Ok(range.map(|range| self.0.buffer_bytes().slice(range))),
             None => Err(unexpected("a row with fewer columns")),
         }
     }
-    /// A column that holds a whole number.
+    /// Value of an integer column.
     pub(super) fn int(&self, column: usize) -> Result<i64, PgError> {
         whole(&self.bytes(column)?.ok_or_else(|| unexpected("a null"))?)
     }
@@ -95,7 +100,7 @@ pub(super) struct Connection {
     chunk: Box<[u8]>,
     output: BytesMut,
     rows: Vec<Row>,
-    /// How many rows there were when each statement of the last batch had ended.
+    /// Length of `rows` after each statement of the last batch.
     ends: Vec<usize>,
     prepared: u32,
     round_trips: u64,
@@ -104,8 +109,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects and logs in; `watchdog` cuts the connection after an interrupt. Everything that is named without a schema is
-    /// in `search_path`.
+    /// Connects and logs in. Names without a schema are looked up in `search_path`. `watchdog` cuts the
+    /// connection after an interrupt.
     pub(super) fn open(
         address: &Address,
         search_path: &str,
@@ -189,7 +194,7 @@ impl Connection {
         }
     }
 
-    /// Prepares a statement, with the types that the server finds for its values.
+    /// Prepares a statement. The server chooses the types of its parameters.
     pub(super) fn prepare(&mut self, text: &str) -> Result<Statement, PgError> {
         self.prepared += 1;
         frontend::parse(&name(self.prepared), text, [], &mut self.output)?;
@@ -198,7 +203,7 @@ impl Connection {
         Ok(statement)
     }
 
-    /// Adds an execution to those that are sent next. All columns of the answer come in binary.
+    /// Queues an execution. All result columns are in binary format.
     pub(super) fn bind(&mut self, statement: Statement, values: &[Value<'_>]) -> Result<(), PgError> {
         let output = &mut self.output;
         frontend::bind("", &name(statement.0), [1], values, |value, to| value.write(to), [1], output)
@@ -210,23 +215,23 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what was gathered and waits for all answers.
+    /// Sends the queue and waits for all answers.
     ///
-    /// After an error the server skips the rest of what was sent.
+    /// After an error the server skips the remaining messages.
     pub(super) fn send(&mut self) -> Result<(), PgError> {
         frontend::sync(&mut self.output);
         self.flush()?;
         self.answers()
     }
 
-    /// The rows of the statement at that place of the last batch.
+    /// Rows of the statement at index `place` of the last batch.
     pub(super) fn answer(&self, place: usize) -> &[Row] {
         let end = |place: usize| self.ends.get(place).copied().unwrap_or(self.rows.len());
         let begin = if place == 0 { 0 } else { end(place - 1) };
         &self.rows[begin..end(place)]
     }
 
-    /// Runs statements with `;` between them; the columns of all rows as text.
+    /// Runs statements separated by `;` and returns the columns of all rows as text.
     pub(super) fn simple(&mut self, text: &str) -> Result<Vec<Vec<Option<String>>>, PgError> {
         frontend::query(text, &mut self.output)?;
         self.flush()?;
@@ -239,7 +244,7 @@ impl Connection {
         self.rows.iter().map(row).collect()
     }
 
-    /// Begins a `COPY … FROM STDIN`; what is written to the answer are its rows.
+    /// Begins a `COPY … FROM STDIN`. The rows are written to the returned value.
     pub(super) fn copy(&mut self, text: &str) -> Result<Copy<'_>, PgError> {
         frontend::query(text, &mut self.output)?;
         self.flush()?;
@@ -257,12 +262,12 @@ impl Connection {
         }
     }
 
-    /// Whether a transaction is open, or has failed and waits for its end.
+    /// Returns true if a transaction is open, including a failed one that is not yet rolled back.
     pub(super) fn in_transaction(&self) -> bool {
         self.in_transaction
     }
 
-    /// How often something was sent and answered.
+    /// Number of round trips so far.
     pub(super) fn round_trips(&self) -> u64 {
         self.round_trips
     }
@@ -273,7 +278,7 @@ impl Connection {
         Ok(written?)
     }
 
-    /// Reads up to the end of what was sent; the first error is the one that counts.
+    /// Reads the answers up to the end of the batch; returns the first error.
     fn answers(&mut self) -> Result<(), PgError> {
         self.rows.clear();
         self.ends.clear();
@@ -293,7 +298,7 @@ impl Connection {
                     return error.map_or(Ok(()), Err);
                 }
                 Ok(_) => {}
-                // The server says why before it closes.
+                // The server sends its reason before it closes the connection.
                 Err(closed) => {
                     return Err(match error {
                         Some(PgError::Refused { message, .. } | PgError::Lost(message)) => {
@@ -315,7 +320,7 @@ impl Connection {
                 Ok(0) => return Err(PgError::Lost("the server closed it".to_owned())),
                 Ok(length) => self.input.extend_from_slice(&self.chunk[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // There is a limit only while we log in.
+                // Reads have a time limit only during the login.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(network::late().into()),
                 Err(error) => return Err(error.into()),
             }
@@ -331,14 +336,14 @@ impl Drop for Connection {
     }
 }
 
-/// The rows of a `COPY`.
+/// The input of a `COPY`.
 pub(super) struct Copy<'a> {
     connection: &'a mut Connection,
 }
 
 impl Write for Copy<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Larger messages would be refused; whoever writes comes again with the rest.
+        // The size of a message is limited; the caller writes the remainder with another call.
         let part = &bytes[..bytes.len().min(1 << 20)];
         let length = u32::try_from(part.len() + 4).expect("a part is at most a MiB");
         let mut head = [b'd', 0, 0, 0, 0];
@@ -353,7 +358,7 @@ impl Write for Copy<'_> {
 }
 
 impl Copy<'_> {
-    /// The end of the rows.
+    /// Ends the rows and waits for the result.
     pub(super) fn finish(self) -> Result<(), PgError> {
         frontend::copy_done(&mut self.connection.output);
         self.connection.flush()?;
@@ -389,7 +394,7 @@ fn array<T>(
     array_to_sql([dimension], of, values, each, to)
 }
 
-/// What a connection calls its statement with that number.
+/// Name of a prepared statement.
 fn name(statement: u32) -> String {
     format!("s{statement}")
 }

@@ -1,7 +1,10 @@
-//! What PostgreSQL counts of itself, in one list.
+//! The statistics of PostgreSQL as one list of counters.
 //!
-//! Views differ between versions: which there are, and with which columns, is asked of the server. Every column that holds
-//! a number comes along. Not here: samples of what sessions wait for (`pg_stat_activity`), which are no sums.
+//! The views and their columns differ between versions, so the server is asked for them. All numeric columns
+//! are read, except identifiers.
+//!
+//! # Not measured
+//! Wait events (`pg_stat_activity`): they are samples, not sums.
 //!
 //! Source: PostgreSQL documentation, chapter "Monitoring Database Activity".
 
@@ -9,7 +12,7 @@ use super::connection::Connection;
 use super::error::PgError;
 use crate::{Counter, CounterUnit};
 
-/// A view: its name, what tells its rows apart (an expression over `it`), and which of them count.
+/// A view: its name, an expression over `it` that identifies a row, and a filter of its rows.
 struct View {
     name: &'static str,
     row: &'static str,
@@ -20,7 +23,8 @@ const fn view(name: &'static str) -> View {
     View { name, row: "NULL", only: "true" }
 }
 
-/// `pg_stat_checkpointer` is there from version 17, when it was split from `pg_stat_bgwriter`; `pg_stat_io` from 16.
+/// `pg_stat_io` exists since version 16. `pg_stat_checkpointer` was split from `pg_stat_bgwriter` in version
+/// 17.
 const VIEWS: [View; 8] = [
     View { name: "pg_stat_database", row: "NULL", only: "datname = current_database()" },
     view("pg_stat_bgwriter"),
@@ -36,10 +40,10 @@ const VIEWS: [View; 8] = [
     View { name: "pg_stat_user_indexes", row: "it.indexrelname", only: "schemaname = 'lowtide'" },
 ];
 
-/// Columns that name things by numbers.
+/// Numeric columns that are not counters.
 const NAMES: [&str; 4] = ["datid", "relid", "indexrelid", "op_bytes"];
 
-/// Reads them all.
+/// Reads all counters.
 pub(super) fn read(connection: &mut Connection) -> Result<Vec<Counter>, PgError> {
     let there = connection.simple(
         "SELECT relname FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relname LIKE 'pg\\_stat%'",
@@ -68,7 +72,7 @@ pub(super) fn read(connection: &mut Connection) -> Result<Vec<Counter>, PgError>
     Ok(counters)
 }
 
-/// What a column counts, and by what to multiply it: times are in milliseconds there.
+/// Unit of a column, and the factor that converts its value. PostgreSQL's times are in milliseconds.
 fn unit(column: &str) -> (CounterUnit, f64) {
     match column {
         "numbackends" | "n_live_tup" | "n_dead_tup" | "n_mod_since_analyze" | "n_ins_since_vacuum" => {

@@ -1,7 +1,8 @@
-//! What PostgreSQL says when something fails, and what it means for a transaction or for a load.
+//! Errors of PostgreSQL, and their meaning for transactions and for other operations.
 //!
-//! Not here: servers that do not start (`instance`). Source; PostgreSQL documentation, appendix A, "PostgreSQL Error
-//! Codes".
+//! Servers that do not start are handled in `instance`.
+//!
+//! Source: PostgreSQL documentation, appendix A, "PostgreSQL Error Codes".
 
 use crate::{Failure, OltpError};
 use bytes::Bytes;
@@ -9,16 +10,16 @@ use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::ErrorFields;
 use std::io;
 
-/// Why something did not work.
+/// An error of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PgError {
-    /// The connection is gone.
+    /// The connection is lost.
     Lost(String),
-    /// The server said no: its code (`SQLSTATE`) and its words.
+    /// The server reported an error, with its `SQLSTATE` and message.
     Refused { code: String, message: String },
 }
 
-/// Codes after which a transaction is tried again: `serialization_failure`, `deadlock_detected`,
+/// Codes after which a transaction is retried: `serialization_failure`, `deadlock_detected`,
 /// `lock_not_available`.
 const CONFLICTS: [&str; 3] = ["40001", "40P01", "55P03"];
 
@@ -26,7 +27,7 @@ const CONFLICTS: [&str; 3] = ["40001", "40P01", "55P03"];
 const ENDS: [&str; 3] = ["57P01", "57P02", "57P05"];
 
 impl PgError {
-    /// From the fields of a message: code `C`, text `M`, detail `D`, hint `H`.
+    /// Converts the fields of an error message: code `C`, text `M` and detail `D`.
     pub(super) fn from_fields(mut fields: ErrorFields<'_>) -> PgError {
         let (mut code, mut message, mut detail) = (String::new(), String::new(), String::new());
         while let Ok(Some(field)) = fields.next() {
@@ -48,7 +49,7 @@ impl PgError {
         }
     }
 
-    /// What it means for a transaction.
+    /// Converts the error of a transaction.
     pub(super) fn failure(self) -> Failure {
         match self {
             PgError::Lost(why) => Failure::Lost(why),
@@ -59,7 +60,7 @@ impl PgError {
         }
     }
 
-    /// What it means for anything else, while `what` was being done.
+    /// Converts the error of another operation, `what`.
     pub(super) fn sql(self, what: impl Into<String>) -> OltpError {
         let message = match self {
             PgError::Lost(why) => format!("the connection was lost: {why}"),
@@ -75,12 +76,12 @@ impl From<io::Error> for PgError {
     }
 }
 
-/// The words of an answer that cannot be.
+/// The error for an answer that violates the protocol.
 pub(super) fn unexpected(what: &str) -> PgError {
     PgError::Lost(format!("the server's answer is not understood: {what}"))
 }
 
-/// A column of an answer as a whole number, whichever of PostgreSQL's three sizes it has.
+/// Decodes an integer column of two, four or eight bytes.
 pub(super) fn whole(bytes: &Bytes) -> Result<i64, PgError> {
     match bytes[..] {
         [a, b] => Ok(i16::from_be_bytes([a, b]).into()),

@@ -1,8 +1,9 @@
-//! A PostgreSQL server of our own: its cluster is made where there is none, it is started, watched, stopped.
+//! Lowtide's own PostgreSQL server: making its cluster, starting it, watching it and stopping it.
 //!
-//! Only who reaches the directory of its sockets can ask it. The cluster has the locale C, so that text is compared byte by
-//! byte. A cluster that is there already is started as it is: after a crash the server recovers it
-//! first. Not here: what the settings mean (`parameters`).
+//! Only users who can enter the directory of its socket can connect. The cluster has the locale C, so text is
+//! compared byte by byte. An existing cluster is started as it is; after a crash the server first recovers it.
+//!
+//! The settings are in `parameters`.
 
 use super::Postgres;
 use super::address::{Address, PORT, socket};
@@ -20,42 +21,43 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// The user that a cluster of ours is made with.
+/// Superuser of a new cluster.
 pub(super) const USER: &str = "lowtide";
 
-/// Whom the server runs as, where lowtide is root.
+/// Users that may run the server if lowtide is root.
 const OWNERS: [&str; 1] = ["postgres"];
 
-/// The longest path of a unix socket.
+/// Maximum length of a unix socket's path in bytes.
 const LONGEST_SOCKET: usize = 107;
 
-/// Crash recovery of a large log on a slow drive takes long; a shutdown writes all dirty pages.
+/// Time limit for starting and stopping. Crash recovery of a large WAL takes long on a slow drive, and so does
+/// writing all dirty pages at shutdown.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// How long a server that is told to end at once may take.
+/// Time limit of an immediate shutdown.
 const AT_ONCE: Duration = Duration::from_secs(8);
 
-/// What the most telling line of a log begins with.
+/// Beginnings of the most informative log lines while the server starts.
 const MARKS: [&str; 3] = ["initdb: error:", "PANIC:", "FATAL:"];
 
-/// The same while it runs, where `FATAL:` may be about a session only.
+/// The same after the start, when `FATAL:` may concern only one session.
 const MARKS_LATER: [&str; 3] = ["PANIC:", "was terminated by signal", "No space left on device"];
 
-/// A server of ours.
+/// A server started by lowtide.
 pub(super) struct Server {
     process: Process,
-    /// Dropped after the process: what a killed one left goes then.
+    /// Dropped after the process, so that it can remove the shared memory of a killed server.
     _memory: shared_memory::Noted,
     database: Arc<Postgres>,
     settings: Vec<(String, String)>,
     ignored: Vec<String>,
 }
 
-/// Makes the cluster in `places` if there is none, and starts its server.
+/// Starts the server on the cluster in `places`, and makes the cluster if it does not exist.
 ///
 /// # Errors
-/// [`OltpError`] where PostgreSQL is not on this machine, a setting is not one of its, a directory cannot be used, or the
-/// server does not start: with the line of its log that says why.
+/// [`OltpError`] if PostgreSQL is not installed, a setting is invalid, a directory cannot be used, or the
+/// server does not start. In the last case the error quotes the server's log.
 pub(super) fn start(
     settings: &Settings,
     places: &Places,
@@ -105,7 +107,7 @@ pub(super) fn start(
     Ok(Server { process, _memory, database, settings, ignored: parameters.ignored })
 }
 
-/// How programs of the server are started.
+/// Parameters for starting PostgreSQL's programs.
 struct Launch {
     programs: PathBuf,
     user: Option<User>,
@@ -121,7 +123,7 @@ impl Launch {
     }
 }
 
-/// Makes the cluster; what it wrote is on the device afterwards.
+/// Makes the cluster and syncs its files to the device.
 fn make(launch: &Launch, places: &Places) -> Result<(), OltpError> {
     let mut arguments = vec![
         "--no-sync".to_owned(),
@@ -150,7 +152,7 @@ fn make(launch: &Launch, places: &Places) -> Result<(), OltpError> {
     Ok(())
 }
 
-/// Waits until the server says in its `postmaster.pid` that it takes sessions.
+/// Waits until `postmaster.pid` shows that the server accepts sessions.
 fn until_ready(process: &mut Process, data: &Path) -> Result<(), OltpError> {
     let begin = Instant::now();
     let file = data.join("postmaster.pid");
@@ -161,7 +163,8 @@ fn until_ready(process: &mut Process, data: &Path) -> Result<(), OltpError> {
         }
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         let mut lines = text.lines().map(str::trim);
-        // The first line is the process, the eighth its state; a file of an earlier run is another's.
+        // The first line is the process number and the eighth the state. A file of an earlier run has another
+        // number.
         if lines.next() == Some(&own) && lines.nth(6) == Some("ready") {
             return Ok(());
         }
@@ -172,7 +175,7 @@ fn until_ready(process: &mut Process, data: &Path) -> Result<(), OltpError> {
     }
 }
 
-/// The places as the server, which runs in another directory, finds them.
+/// Absolute paths, because the server runs in another directory.
 fn absolute(places: &Places) -> Result<Places, OltpError> {
     let whole = |path: &PathBuf| path.canonicalize().map_err(|source| io_error(path, source));
     Ok(Places {
@@ -182,7 +185,8 @@ fn absolute(places: &Places) -> Result<Places, OltpError> {
     })
 }
 
-/// Makes the cluster's link to its log lead where the log is: that of a copied cluster leads to the log of the other.
+/// Points the cluster's WAL link to `places.log`. The link of a copied cluster still leads to the WAL of the
+/// original.
 fn link_log(places: &Places) -> Result<(), OltpError> {
     let link = places.data.join("pg_wal");
     let (data, there) = (places.data.display(), std::fs::read_link(&link).ok());
@@ -242,14 +246,15 @@ impl Instance for Server {
     fn stop(mut self: Box<Self>) -> Result<(), OltpError> {
         self.check()?;
         self.database.close();
-        // Fast: sessions are ended, a checkpoint is made.
+        // Fast shutdown: the server ends its sessions and makes a checkpoint.
         self.process.end(Signal::INT, PATIENCE, "did not stop within an hour", &MARKS_LATER)
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Immediate: it ends its children, which would otherwise notice only by and by.
+        // Immediate shutdown: the server ends its children. If it were killed, they would notice its death only
+        // later.
         self.process.ask(Signal::QUIT);
         let _ = self.process.wait(AT_ONCE, &AtomicBool::new(false));
     }

@@ -1,7 +1,9 @@
-//! TPC-C on PostgreSQL: a server of our own, or one that is named.
+//! TPC-C on PostgreSQL: lowtide's own server or an external one.
 //!
-//! Everything of ours lies in the schema `lowtide`, so that a named server's own tables are never touched. Not here:
-//! replicas, and servers that ask for TLS.
+//! All tables are in the schema `lowtide`, so other tables of an external server are never touched.
+//!
+//! # Not handled
+//! Replicas, and servers that require TLS.
 
 mod address;
 mod connection;
@@ -27,11 +29,12 @@ use lowtide_engines::tpcc::Scale;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Makes a cluster in `places`, if there is none, and starts its server.
+/// Starts a server on the cluster in `places`, and makes the cluster if it does not exist. A server that does
+/// not answer is killed some seconds after `interrupt` is set.
 ///
 /// # Errors
-/// [`OltpError`] where PostgreSQL is not on this machine, a setting is not one of its, a directory cannot be used, or the
-/// server does not start. A while after `interrupt` is set a server that does not answer is killed.
+/// [`OltpError`] if PostgreSQL is not installed, a setting is invalid, a directory cannot be used, or the
+/// server does not start.
 pub fn start(
     settings: &Settings,
     places: &Places,
@@ -40,10 +43,11 @@ pub fn start(
     Ok(Box::new(instance::start(settings, places, interrupt)?))
 }
 
-/// A server that somebody else runs: `postgresql://user:password@host:port/database`.
+/// Connects to an external server: `postgresql://user:password@host:port/database`. Connections are cut some
+/// seconds after `interrupt` is set.
 ///
 /// # Errors
-/// [`OltpError`] where the address is not one, or nobody answers there. A while after `interrupt` is set connections are cut.
+/// [`OltpError`] if the address is invalid or the server does not answer.
 pub fn connect(url: &str, interrupt: &Arc<AtomicBool>) -> Result<Arc<dyn Database>, OltpError> {
     let postgres = Postgres::open(Address::parse(url)?, 0, Watchdog::new(interrupt));
     let postgres = postgres.map_err(|error| match error {
@@ -55,19 +59,19 @@ pub fn connect(url: &str, interrupt: &Arc<AtomicBool>) -> Result<Arc<dyn Databas
     Ok(Arc::new(postgres?))
 }
 
-/// Settings that are read back beside those that were given.
+/// Settings that are read back in addition to the requested ones.
 const TELLING: &str = "'shared_buffers', 'synchronous_commit', 'fsync', 'wal_sync_method', 'full_page_writes', \
     'effective_io_concurrency', 'max_wal_size', 'min_wal_size', 'checkpoint_timeout', 'checkpoint_completion_target', \
     'bgwriter_delay', 'bgwriter_lru_maxpages', 'wal_buffers', 'wal_compression', 'autovacuum', 'data_checksums', \
     'io_method', 'debug_io_direct', 'huge_pages', 'block_size'";
 
-/// A server that answers.
+/// A running server.
 struct Postgres {
     address: Address,
     version: String,
-    /// How many the tables are spread over; none is the default's.
+    /// Number of tablespaces that hold the tables; 0 for the default tablespace.
     tablespaces: u32,
-    /// The session for everything but transactions and loads; made when it is needed.
+    /// Session for everything except transactions and loads; opened when needed.
     admin: Mutex<Option<Connection>>,
     watchdog: Watchdog,
 }
@@ -86,7 +90,7 @@ impl Postgres {
         Connection::open(&self.address, schema::NAME, &self.watchdog)
     }
 
-    /// Does something in the session that is kept for such things; where that was lost meanwhile, in a new one.
+    /// Runs `act` in the administrative session. If that session was lost, it runs again in a new one.
     fn admin<T>(
         &self,
         what: &str,
@@ -97,7 +101,7 @@ impl Postgres {
         let (result, connection) = match old {
             Some((Err(lost @ PgError::Lost(_)), _)) => match self.connection() {
                 Ok(mut connection) => (act(&mut connection), connection),
-                // That it was lost says more than that there is no other.
+                // Report the loss, which is the cause, and not the failure to reconnect.
                 Err(_) => return Err(lost.sql(what)),
             },
             Some(done) => done,
@@ -112,7 +116,7 @@ impl Postgres {
         result.map_err(|error| error.sql(what))
     }
 
-    /// Whether tablespaces can lie within the data directory.
+    /// Checks that the server supports tablespaces within the data directory.
     fn check_tablespaces(&self) -> Result<(), OltpError> {
         let query = "SELECT name FROM pg_settings WHERE name = 'allow_in_place_tablespaces'";
         if self.admin("asking for tablespaces", |admin| admin.simple(query))?.is_empty() {
@@ -122,12 +126,12 @@ impl Postgres {
         Ok(())
     }
 
-    /// Ends the session that is kept.
+    /// Closes the administrative session.
     fn close(&self) {
         *self.admin.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The settings that were given, and those that a reader looks for, with their units.
+    /// Reads the requested settings and those in [`TELLING`], with their units.
     fn running_settings(&self) -> Result<Vec<(String, String)>, OltpError> {
         let query = format!(
             "SELECT name, current_setting(name) FROM pg_settings
@@ -152,7 +156,7 @@ impl Database for Postgres {
         Ok(Box::new(session::Terminal::new(connection).map_err(failed)?))
     }
     fn most_sessions(&self) -> Result<Option<u32>, OltpError> {
-        // One is kept for questions.
+        // One connection is reserved for the administrative session.
         let most = self.number("SELECT current_setting('max_connections')")? - 1;
         Ok(Some(u32::try_from(most).unwrap_or(0)))
     }
@@ -168,7 +172,7 @@ impl Database for Postgres {
     fn number(&self, query: &str) -> Result<i64, OltpError> {
         self.admin(query, |admin| {
             let rows = admin.simple(query)?;
-            // As text, because a sum of whole numbers is a decimal number here.
+            // Parse text, because PostgreSQL returns a sum of integers as a decimal.
             let value = rows.into_iter().next().and_then(|row| row.into_iter().next()?);
             value.and_then(|value| value.parse().ok()).ok_or_else(|| unexpected("not a whole number"))
         })
@@ -188,7 +192,7 @@ impl Database for Postgres {
             return Ok(Vec::new());
         }
         self.execute("CREATE EXTENSION IF NOT EXISTS amcheck")?;
-        // It says what is damaged by failing.
+        // The function reports damage by raising an error.
         let check = "SELECT count(bt_index_check(oid, true)) FROM pg_class
                      WHERE relkind = 'i' AND relnamespace = 'public'::regnamespace";
         match self.number(check) {

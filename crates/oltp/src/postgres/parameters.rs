@@ -1,9 +1,14 @@
-//! What [`Settings`] become in PostgreSQL's words, and what it has no word for.
+//! [`Settings`] as PostgreSQL parameters, and the settings that PostgreSQL does not support.
 //!
-//! Apart from what is asked for, a server of ours differs from the defaults in this: it listens on a unix socket only, it
-//! times its reads and writes, it writes no more log than a crash needs (`wal_level = minimal`, without replicas), it does
-//! not start again by itself after a crash, and it takes 500 terminals. Not here: tablespaces (`schema`), and which further
-//! options there are: the server says that.
+//! Without any settings, lowtide's own server differs from PostgreSQL's defaults as follows:
+//!
+//! * It listens only on a unix socket.
+//! * It measures the times of reads and writes.
+//! * It logs only what crash recovery needs (`wal_level = minimal`) and has no replicas.
+//! * It does not restart by itself after a crash.
+//! * It accepts 500 terminals.
+//!
+//! Tablespaces are in `schema`. Any other parameter is passed on, and the server checks it.
 //!
 //! Source: PostgreSQL documentation, chapter "Server Configuration".
 
@@ -14,16 +19,16 @@ use lowtide_engines::{Durability, Settings};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Ways to bring the log to the device, on Linux.
+/// Methods of syncing the WAL on Linux.
 const SYNC_METHODS: [&str; 4] = ["fdatasync", "fsync", "open_datasync", "open_sync"];
 
-/// The least `max_wal_size`: two segments of 16 MiB.
+/// Minimum of `max_wal_size` in bytes: two segments of 16 MiB.
 const LEAST_LOG: u64 = 32 << 20;
 
-/// The background writer's rounds in a second (`bgwriter_delay` = 200 ms).
+/// Rounds of the background writer per second (`bgwriter_delay` = 200 ms).
 const ROUNDS: u32 = 5;
 
-/// Parameters that are lowtide's own: where the server is found, and what its log says.
+/// Parameters that only lowtide may set: location, connections, logging and restart.
 const OURS: [&str; 9] = [
     "data_directory",
     "config_file",
@@ -36,7 +41,7 @@ const OURS: [&str; 9] = [
     "restart_after_crash",
 ];
 
-/// Parameters, as the server calls them, in the order in which they are given; a later one overrides an earlier one.
+/// Parameters by their PostgreSQL names. A later value overrides an earlier one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Parameters {
     pub(super) set: Vec<(String, String)>,
@@ -44,10 +49,10 @@ pub(super) struct Parameters {
 }
 
 impl Parameters {
-    /// Of `settings`, for a server that knows the parameters `known` and has its sockets in `run`.
+    /// Converts `settings` for a server that has the parameters `known`. Its socket is in the directory `run`.
     ///
     /// # Errors
-    /// [`OltpError::Invalid`] where a value is not one that PostgreSQL takes.
+    /// [`OltpError::Invalid`] if PostgreSQL does not accept a value.
     pub(super) fn new(
         settings: &Settings,
         known: &BTreeSet<String>,
@@ -68,16 +73,16 @@ impl Parameters {
 
     fn ours(&mut self, known: &BTreeSet<String>, run: &Path) {
         self.put("listen_addresses", "");
-        // It is in the name of the socket.
+        // The port is part of the socket's name.
         self.put("port", PORT);
-        // A list, in which quotes keep a name with a comma together.
+        // The parameter is a list; quotes protect a comma in the path.
         let quoted = run.display().to_string().replace('"', "\"\"");
         self.put("unix_socket_directories", format!("\"{quoted}\""));
         self.put("unix_socket_permissions", "0700");
         self.put("restart_after_crash", "off");
         self.put("wal_level", "minimal");
         self.put("max_wal_senders", 0);
-        // And one for questions.
+        // 500 terminals and the administrative session.
         self.put("max_connections", 501);
         for timing in ["track_io_timing", "track_wal_io_timing"] {
             if known.contains(timing) {
@@ -129,7 +134,7 @@ impl Parameters {
             None => {}
         }
         match settings.log_size {
-            // The least as well as the most, so that files of the log are used again rather than made.
+            // Minimum and maximum are equal, so that WAL segments are recycled instead of created.
             Some(bytes) if bytes.get() >= LEAST_LOG => {
                 self.put("max_wal_size", format!("{}MB", bytes.get() >> 20));
                 self.put("min_wal_size", format!("{}MB", bytes.get() >> 20));

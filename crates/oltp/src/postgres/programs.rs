@@ -1,7 +1,6 @@
-//! Where PostgreSQL's programs are, and which parameters this version of them knows.
+//! PostgreSQL's programs on this machine, and the parameters of their version.
 //!
-//! Debian keeps a directory for each version, outside of `PATH`; the newest is taken. Not here: servers that are not on
-//! this machine.
+//! Debian and Fedora install each version in a directory outside `PATH`; the newest version is used.
 
 use crate::OltpError;
 use crate::server::io_error;
@@ -10,20 +9,21 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is needed of them.
+/// Required programs.
 const NEEDED: [&str; 2] = ["initdb", "postgres"];
 
-/// Where packages put versions side by side: a directory, and what stands after the version.
+/// Directories that hold several versions: the directory, the prefix of a version, and the subdirectory of the
+/// programs.
 const VERSIONS: [(&str, &str, &str); 2] = [("/usr/lib/postgresql", "", "bin"), ("/usr", "pgsql-", "bin")];
 
-/// The directory with the programs.
+/// Finds the directory of the programs.
 ///
 /// # Errors
-/// [`OltpError::Missing`] where they are in none, or not in the one that was named.
+/// [`OltpError::Missing`] if no directory has the programs, or if the directory that the user named lacks one.
 pub(super) fn find(settings: &Settings) -> Result<PathBuf, OltpError> {
     if let Some(named) = &settings.programs {
         return match NEEDED.iter().find(|program| !named.join(program).is_file()) {
-            // The server runs in another directory.
+            // Make the path absolute, because the server runs in another directory.
             None => named.canonicalize().map_err(|source| io_error(named, source)),
             Some(missing) => Err(OltpError::Missing {
                 program: named.join(missing).display().to_string(),
@@ -44,7 +44,7 @@ pub(super) fn find(settings: &Settings) -> Result<PathBuf, OltpError> {
     })
 }
 
-/// The directories of installed versions, newest first.
+/// Directories of the installed versions, newest first.
 fn versions() -> Vec<PathBuf> {
     let mut found: Vec<(u32, PathBuf)> = Vec::new();
     for (directory, before, after) in VERSIONS {
@@ -58,10 +58,10 @@ fn versions() -> Vec<PathBuf> {
     found.into_iter().rev().map(|(_, path)| path).collect()
 }
 
-/// The parameters that the server knows, as it lists them itself.
+/// Lists the parameters that the server supports.
 ///
 /// # Errors
-/// [`OltpError`] where the program does not run.
+/// [`OltpError`] if the program cannot be run.
 pub(super) fn parameters(programs: &Path) -> Result<BTreeSet<String>, OltpError> {
     let program = programs.join("postgres");
     let output = Command::new(&program)

@@ -1,8 +1,10 @@
-//! The tables in PostgreSQL's words, and the schema that holds them.
+//! The schema and the tables in PostgreSQL.
 //!
-//! The schema is marked as lowtide's, and one without the mark is left alone. Tablespaces are directories within the data
-//! directory (`pg_tblspc`), so that a copy of it is whole; tables are dealt out over them, the largest first, with their
-//! indexes. Not here: rows.
+//! The schema has a comment that marks it as lowtide's. A schema of the same name without the comment is never
+//! changed.
+//!
+//! Tablespaces are directories within the data directory (`pg_tblspc`), so a copy of that directory is
+//! complete. The tables and their indexes are distributed over the tablespaces, the largest first.
 
 use super::connection::Connection;
 use super::error::PgError;
@@ -10,13 +12,13 @@ use crate::OltpError;
 use lowtide_engines::tpcc::{Table, Type};
 use std::fmt::Write;
 
-/// The schema of all tables.
+/// Name of the schema.
 pub(super) const NAME: &str = "lowtide";
 
-/// What marks the schema as ours.
+/// Comment of lowtide's schema.
 const MARK: &str = "made by lowtide";
 
-/// The tables and about how many bytes a row has as text, those with the most to load first.
+/// All tables with the approximate size of a row as text in bytes. The tables with the most data come first.
 pub(super) const BY_SIZE: [(Table, u64); 9] = [
     (Table::OrderLine, 70),
     (Table::Stock, 318),
@@ -29,10 +31,10 @@ pub(super) const BY_SIZE: [(Table, u64); 9] = [
     (Table::Warehouse, 110),
 ];
 
-/// Makes the schema anew, and with it everything of an earlier load go.
+/// Drops the schema with everything in it, if it exists, and makes a new one.
 ///
 /// # Errors
-/// [`OltpError`] where there is a schema of that name that is not ours, or where a statement fails.
+/// [`OltpError`] if lowtide did not make the existing schema, or if a statement fails.
 pub(super) fn make(connection: &mut Connection, tablespaces: u32) -> Result<(), OltpError> {
     let mut run = |statement: &str| {
         connection.simple(statement).map_err(|error| error.sql(format!("making the schema `{NAME}`")))
@@ -61,7 +63,7 @@ pub(super) fn make(connection: &mut Connection, tablespaces: u32) -> Result<(), 
     Ok(())
 }
 
-/// Makes a table without keys; what follows in this session goes where it goes.
+/// Makes a table without keys. Indexes made later in this session go to the same tablespace.
 pub(super) fn make_table(connection: &mut Connection, table: Table, tablespaces: u32) -> Result<(), PgError> {
     if tablespaces > 0 {
         let place = BY_SIZE.iter().position(|(it, _)| *it == table).unwrap_or(0) as u32;
@@ -71,7 +73,7 @@ pub(super) fn make_table(connection: &mut Connection, table: Table, tablespaces:
     connection.simple(&create(table)).map(drop)
 }
 
-/// Makes the keys and indexes of a table.
+/// Makes the primary key and the indexes of a table.
 pub(super) fn make_indexes(connection: &mut Connection, table: Table) -> Result<(), PgError> {
     let name = table.name();
     if !table.key().is_empty() {

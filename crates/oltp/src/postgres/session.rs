@@ -1,16 +1,21 @@
 //! A terminal's session: the five transactions in few round trips.
 //!
-//! New-Order has two, all others one. Statements that are sent together and need no answer in between are one transaction
-//! of their own, so only New-Order says `BEGIN`.
+//! New-Order takes two round trips and every other transaction one. Statements sent together form one implicit
+//! transaction, so only New-Order needs `BEGIN`. The server sends the values for the terminal's screen, and the
+//! client discards them.
 //!
-//! Isolation is READ COMMITTED, PostgreSQL's default, and what clause 3.4 asks for holds all the same: every value that is
-//! changed is read in the `UPDATE` that changes it, which takes the newest version of a row that it had to wait for; the
-//! rows that are only read next to it (item, taxes, discounts, names) never change; Order-Status is one statement, and a
-//! statement sees one state of the database; deliveries of a warehouse follow one another by an advisory lock, so that none
-//! misses an order that another has just begun to deliver. Rows are locked in one order everywhere (warehouse, district,
-//! stock by warehouse and item, customer by district), so deadlocks are not to be expected; they are tried again.
+//! # Isolation
+//! Sessions run at READ COMMITTED, PostgreSQL's default. The requirements of clause 3.4 hold for these reasons:
 //!
-//! Not here: what a terminal would show; it comes from the server and is not looked at.
+//! * Every changed value is read in the `UPDATE` that changes it. An `UPDATE` that waits for a row uses its
+//!   newest version.
+//! * Rows that are only read (item, taxes, discounts, names) never change.
+//! * Order-Status is one statement, and a statement sees one snapshot.
+//! * Deliveries of a warehouse take turns by an advisory lock, so that none skips an order that another one is
+//!   delivering.
+//!
+//! Rows are locked in one order (warehouse, district, stock by warehouse and item, customer by district), so
+//! deadlocks are unlikely. A deadlocked transaction is retried.
 
 use super::connection::{Connection, Row, Statement, Value};
 use super::error::{PgError, unexpected};
@@ -21,7 +26,7 @@ use lowtide_engines::tpcc::{
 };
 use std::collections::BTreeMap;
 
-/// A session, with its statements prepared.
+/// A session with its prepared statements.
 pub(super) struct Terminal {
     connection: Connection,
     statements: Statements,
@@ -38,7 +43,7 @@ struct Statements {
     next_order: Statement,
     enter_order: Statement,
     enter_new_order: Statement,
-    /// One for each district: each has a column of its own in `stock`.
+    /// One statement per district, since each district has its own column in `stock`.
     enter_lines: Vec<Statement>,
     pay_warehouse: Statement,
     pay_district: Statement,
@@ -51,7 +56,7 @@ struct Statements {
     stock_level: Statement,
 }
 
-/// What an order asks of a row of `stock`: several lines may ask the same one.
+/// Demand of an order for a row of `stock`, summed over its lines.
 #[derive(Default)]
 struct Asked {
     quantity: i32,
@@ -60,7 +65,7 @@ struct Asked {
 }
 
 impl Terminal {
-    /// Prepares everything.
+    /// Prepares all statements.
     pub(super) fn new(mut connection: Connection) -> Result<Terminal, PgError> {
         connection.simple(sql::SETTINGS)?;
         let mut prepare = |text: &str| connection.prepare(text);
@@ -102,7 +107,7 @@ impl Terminal {
         db.bind(it.warehouse_tax, &[w])?;
         db.bind(it.customer_discount, &[w, d, c])?;
         db.bind(it.items, &[Value::Ints(&wanted)])?;
-        // Last, because others wait for this row.
+        // This row is locked last, because other transactions wait for it.
         db.bind(it.next_order, &[w, d])?;
         db.send()?;
         let number = one(db.answer(4), "the district")?.int(0)?;
@@ -114,7 +119,7 @@ impl Terminal {
             prices.insert(row.int(0)?, row.int(1)?);
         }
 
-        // Lines with an item that there is; the others are the reason to roll back, at the end.
+        // Lines with an existing item. If any line is missing, the transaction is rolled back at the end.
         let lines = Lines::new(order, |line| prices.get(&i64::from(line.item)).copied());
         let valid = lines.numbers.len() == order.lines.len();
         let count = Value::Small(small(order.lines.len() as u32));
@@ -215,7 +220,7 @@ impl Session for Terminal {
         };
         result.map_err(|error| {
             if self.connection.in_transaction() && !matches!(error, PgError::Lost(_)) {
-                // Where this fails the connection is gone, and the next transaction says so.
+                // If the rollback fails, the connection is lost; the next transaction reports it.
                 let _ = self.connection.simple("ROLLBACK");
             }
             error.failure()
@@ -226,7 +231,7 @@ impl Session for Terminal {
     }
 }
 
-/// The lines of an order as columns, those left out whose item there is not.
+/// The lines of an order as columns, without lines whose item does not exist.
 #[derive(Default)]
 struct Lines {
     numbers: Vec<i16>,
@@ -257,7 +262,7 @@ impl Lines {
         lines
     }
 
-    /// What is asked of each row of `stock`, as columns, in the order in which the rows are locked.
+    /// Demand for each row of `stock`, as columns, in the order in which the rows are locked.
     fn asked(&self) -> [Vec<i32>; 5] {
         let mut columns: [Vec<i32>; 5] = Default::default();
         for ((supply, item), asked) in &self.stock {
@@ -268,7 +273,7 @@ impl Lines {
     }
 }
 
-/// Numbers of the benchmark are far smaller; one that is not finds nothing.
+/// Converts a number of the benchmark. A number that is too large becomes -1, which matches no row.
 fn int(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(-1)
 }
@@ -281,7 +286,7 @@ fn one<'a>(rows: &'a [Row], what: &str) -> Result<&'a Row, PgError> {
     rows.first().ok_or_else(|| missing(what))
 }
 
-/// A row that has to be there is not: nothing was loaded, or for fewer warehouses.
+/// The error for a missing row: the database is not loaded, or has fewer warehouses.
 fn missing(what: &str) -> PgError {
     let message = format!("{what} is not in the database: is it loaded for these warehouses?");
     PgError::Refused { code: "02000".to_owned(), message }

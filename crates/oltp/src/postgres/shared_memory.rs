@@ -1,17 +1,19 @@
-//! The shared memory of a PostgreSQL server of our own: noted while the server runs, removed if it was
+//! The shared memory of lowtide's own PostgreSQL server: noted while the server runs, removed if the server was
 //! killed.
 //!
-//! A server that is killed leaves a System V segment and files in `/dev/shm`. Its next start on the same
-//! cluster would remove them, but the cluster of a killed lowtide is thrown away. So a file beside the
-//! server's socket notes its shared memory. If lowtide outlives the server, [`Noted`] removes what is noted;
-//! if not, the code that removes that directory ([`crate::folder`]) does so first. Nothing is removed that a
-//! process still uses, or that belongs to another server by now.
-//! # Not handled
-//! Windows of memory that parallel queries had open at the moment of the kill, if the server's own list of
-//! them was overwritten; servers with a `dynamic_shared_memory_type` other than `posix`, which leave nothing
-//! in `/dev/shm`.
+//! A killed server leaves a System V segment and files in `/dev/shm`. The next start on the same cluster would
+//! remove them, but the cluster of a killed lowtide is discarded. A file next to the server's socket therefore
+//! notes the shared memory. If lowtide outlives the server, [`Noted`] removes the memory. Otherwise the removal
+//! of the directory ([`crate::folder`]) does so. Memory that a process still uses, or that belongs to another
+//! server by now, is not removed.
 //!
-//! Source: PostgreSQL, `src/backend/utils/init/miscinit.c` (`postmaster.pid`) and `src/backend/storage/ipc/dsm.c`.
+//! # Not handled
+//! * Memory that parallel queries had open at the time of the kill, if the server's list of its files was
+//!   overwritten.
+//! * Servers with a `dynamic_shared_memory_type` other than `posix`, which have no files in `/dev/shm`.
+//!
+//! Source: PostgreSQL, `src/backend/utils/init/miscinit.c` (`postmaster.pid`) and
+//! `src/backend/storage/ipc/dsm.c`.
 
 use crate::OltpError;
 use crate::server::{POLL, io_error};
@@ -24,22 +26,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The name of the note.
+/// File name of the note.
 pub(crate) const NOTE: &str = "shared-memory";
 const FIRST_LINE: &str = "lowtide 1 shared memory";
-/// The folder of POSIX shared memory.
+/// Directory of POSIX shared memory.
 const POSIX: &str = "/dev/shm";
-/// Prefix of PostgreSQL's files there.
+/// Prefix of PostgreSQL's files in that directory.
 const PREFIX: &str = "PostgreSQL.";
-/// `PG_DYNSHMEM_CONTROL_MAGIC`, with which the list of a server's files begins.
+/// `PG_DYNSHMEM_CONTROL_MAGIC`, the first number in the list of a server's files.
 const CONTROL: u32 = 0x9a50_3d32;
-/// Bytes before the list's entries, and those of an entry (`dsm_control_header`, `dsm_control_item` since PostgreSQL 14).
+/// Sizes in bytes of the list's header and of an entry (`dsm_control_header`, `dsm_control_item` since
+/// PostgreSQL 14).
 const HEADER: usize = 16;
 const ENTRY: usize = 40;
-/// Most bytes of a list that are read.
+/// Maximum number of bytes read from a list.
 const LIST: u64 = 1 << 20;
 
-/// A System V segment: its key, its number, the process that made it.
+/// A System V segment: its key, its number, and the process that made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
     key: i64,
@@ -47,11 +50,11 @@ struct Segment {
     creator: i64,
 }
 
-/// Time that the processes of a killed server may take to end.
+/// Time limit for the processes of a killed server to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The note of a server's shared memory. Dropping it once the server's process has ended removes what the
-/// server left.
+/// The note of a server's shared memory. It must be dropped after the server's process has ended, and removes
+/// the remaining memory.
 #[derive(Debug)]
 pub(super) struct Noted(PathBuf);
 
@@ -64,17 +67,17 @@ impl Drop for Noted {
     }
 }
 
-/// Notes the shared memory of the server on cluster `data`, process `postmaster`; servers without such memory
-/// have no note.
+/// Notes the shared memory of the server with the cluster `data` and the process `postmaster`. A server without
+/// such memory gets an empty note.
 ///
+/// # Errors
 /// [`OltpError`] if the note cannot be written.
-/// [`OltpError`] where the note cannot be written.
 pub(super) fn note(run: &Path, data: &Path, postmaster: u32) -> Result<Noted, OltpError> {
     let mut text = format!("{FIRST_LINE}\n");
-    // The seventh line holds the key and the number of the segment.
+    // The seventh line contains the key and the number of the segment.
     let pid_file = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
     if let Some((key, id)) = pid_file.lines().nth(6).and_then(two) {
-        // The kernel lists keys with a sign.
+        // The kernel lists keys as signed numbers.
         let key = i64::from((key as u32).cast_signed());
         let _ = writeln!(text, "segment {key} {id} {postmaster}");
     }
@@ -101,7 +104,7 @@ fn files_of(process: u32) -> BTreeSet<PathBuf> {
     maps.lines().filter_map(|line| line.find(&begin).map(|at| PathBuf::from(&line[at..]))).collect()
 }
 
-/// Removes what a note names, unless something still uses it; `false` if a process does.
+/// Removes the noted memory. Returns `false`, and removes nothing, if a process still uses it.
 pub(crate) fn remove(note: &Path) -> bool {
     let Ok(text) = fs::read_to_string(note) else { return true };
     let mut lines = text.lines();
@@ -115,7 +118,7 @@ pub(crate) fn remove(note: &Path) -> bool {
         if let Some(segment) = line.strip_prefix("segment ").and_then(noted_segment) {
             match users(&listed, segment) {
                 Some(0) => segments.push(segment),
-                // A process of the server is still ending.
+                // A process of the server has not ended yet.
                 Some(_) => return false,
                 None => {}
             }
@@ -141,7 +144,8 @@ fn noted_segment(line: &str) -> Option<Segment> {
     Some(Segment { key: numbers.next()??, id: numbers.next()??, creator: numbers.next()?? })
 }
 
-/// Number of processes that use a segment, by the kernel's list; `None` if it is gone, or another's.
+/// Number of processes attached to a segment, from the kernel's list. `None` if the segment is gone or belongs
+/// to another server.
 fn users(listed: &str, segment: Segment) -> Option<i64> {
     listed.lines().find_map(|line| {
         // key shmid perms size cpid lpid nattch …
@@ -152,7 +156,7 @@ fn users(listed: &str, segment: Segment) -> Option<i64> {
     })
 }
 
-/// A noted file, if it is still the one that was noted.
+/// Path of a noted file, if its inode is unchanged.
 fn noted_file(inode: &str, name: &str) -> Option<PathBuf> {
     let plain = name.strip_prefix(PREFIX)?.bytes().all(|byte| byte.is_ascii_digit());
     let path = Path::new(POSIX).join(name);
@@ -160,7 +164,7 @@ fn noted_file(inode: &str, name: &str) -> Option<PathBuf> {
     same.then_some(path)
 }
 
-/// The files in a server's list, if this file is one; only those of the same owner.
+/// Files named in a server's list that have the same owner as the list. Empty if `list` is not such a file.
 fn listed_files(list: &Path) -> Vec<PathBuf> {
     let mut bytes = Vec::new();
     let Ok(file) = fs::File::open(list) else { return Vec::new() };
@@ -172,7 +176,7 @@ fn listed_files(list: &Path) -> Vec<PathBuf> {
     named.filter(|path| owner(path).is_some() && owner(path) == owner(list)).collect()
 }
 
-/// The handles in use in a server's list.
+/// Handles in use in a server's list.
 fn handles(list: &[u8]) -> Vec<u32> {
     let number = |at: usize| {
         list.get(at..at + 4).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four of them")))
@@ -183,7 +187,8 @@ fn handles(list: &[u8]) -> Vec<u32> {
     let entries = number(4).unwrap_or(0) as usize;
     let entry = |at: usize| Some((number(at)?, number(at + 4)?));
     let all = (0..entries).map_while(|entry_number| entry(HEADER + entry_number * ENTRY));
-    // One without references is free; those with odd handles lie in the server's own memory and have no file.
+    // Entries without references are free. Odd handles denote memory within the main segment, which has no
+    // file.
     all.filter(|(_, references)| *references > 0).map(|(handle, _)| handle).collect()
 }
 

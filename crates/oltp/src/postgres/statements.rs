@@ -1,9 +1,9 @@
 //! The statements of the five transactions (clauses 2.4 to 2.8).
 //!
-//! Not here: when they are sent (`session`).
+//! They are sent in `session`.
 
-/// Plans are made once, and look rows up by their keys, one after the other: the order in which rows are locked is then the
-/// order in which they are asked for, and small tables with many old versions of their rows are not read through.
+/// Session settings: generic plans that look up rows by index, one after another. Rows are thus locked in the
+/// order of the parameters, and small tables with many dead row versions are not scanned.
 pub(super) const SETTINGS: &str = "\
     SET plan_cache_mode = force_generic_plan; \
     SET enable_seqscan = off; \
@@ -31,11 +31,11 @@ pub(super) const ENTER_ORDER: &str = "\
 pub(super) const ENTER_NEW_ORDER: &str = "\
     INSERT INTO new_order (no_o_id, no_d_id, no_w_id) VALUES ($1, $2, $3)";
 
-/// Takes from stock, and enters the lines with what stands there for the district.
+/// Takes the items of an order from stock, and inserts the order lines with the stock's text for the district.
 ///
-/// A row of stock is changed once, with the sum of what its lines ask. Line by line (clause 2.4.2.2) a quantity stays
-/// within 10 to 100, because 91 is added to one that would fall below: so it is what is left modulo 91, whatever the number
-/// of lines. They ask at most 150 together.
+/// Each stock row is updated once, with the sum of its lines. The result is the same as line by line (clause
+/// 2.4.2.2): 91 is added whenever a quantity would fall below 10, so the quantity is determined modulo 91. The
+/// lines of an order take at most 150 together, so adding 2 × 91 keeps the dividend positive.
 pub(super) fn enter_lines(district: u32) -> String {
     format!(
         "WITH taken AS (
@@ -68,16 +68,16 @@ pub(super) const PAY_DISTRICT: &str = "\
     UPDATE district SET d_ytd = d_ytd + $3 WHERE d_w_id = $1 AND d_id = $2
     RETURNING d_name, d_street_1, d_street_2, d_city, d_state, d_zip";
 
-/// The customer that `$3` names by number.
+/// Expression for the customer with number `$3`.
 pub(super) const BY_NUMBER: &str = "$3";
 
-/// The customer that `$3` names by last name: of those who bear it, by first name, the one in the middle, rounded up.
+/// Expression for the customer with last name `$3`: the middle one by first name, rounded up.
 pub(super) const BY_NAME: &str = "\
     (SELECT bearers[(cardinality(bearers) + 1) / 2] FROM
         (SELECT array_agg(c_id ORDER BY c_first) AS bearers FROM customer
          WHERE c_w_id = $1 AND c_d_id = $2 AND c_last = $3) AS named)";
 
-/// The customer pays, and the payment becomes history.
+/// Books a payment on the customer and inserts it into `history`.
 pub(super) fn pay(who: &str) -> String {
     format!(
         "WITH payer AS (
@@ -102,7 +102,7 @@ pub(super) fn pay(who: &str) -> String {
     )
 }
 
-/// The customer, the last order, its lines.
+/// Reads the customer, the last order and its lines.
 pub(super) fn status(who: &str) -> String {
     format!(
         "SELECT c_id, c_balance, c_first, c_middle, c_last, o_id, o_entry_d, o_carrier_id,
@@ -118,10 +118,11 @@ pub(super) fn status(who: &str) -> String {
     )
 }
 
-/// Waits until no other delivery of the warehouse goes on. The first number keeps clear of locks of others.
+/// Waits for other deliveries of the warehouse. The first key avoids collisions with the locks of other
+/// programs.
 pub(super) const ONE_DELIVERY: &str = "SELECT pg_advisory_xact_lock(5390, $1)";
 
-/// Delivers the oldest order of each district; a row for each district that had one.
+/// Delivers the oldest order of each district; returns a row for each district that had one.
 pub(super) const DELIVER: &str = "\
     WITH oldest AS MATERIALIZED (
         SELECT d_id, o_id FROM generate_series(1, 10) AS districts (d_id)
@@ -150,7 +151,7 @@ pub(super) const DELIVER: &str = "\
     WHERE c_w_id = $1 AND c_d_id = o_d_id AND c_id = o_c_id
     RETURNING c_d_id";
 
-/// Items of the last 20 orders of a district that are short (clause 2.8.2.2).
+/// Counts the items of a district's last 20 orders whose stock is below the threshold (clause 2.8.2.2).
 pub(super) const STOCK_LEVEL: &str = "\
     SELECT count(DISTINCT s_i_id) FROM district
     JOIN order_line ON ol_w_id = d_w_id AND ol_d_id = d_id AND ol_o_id >= d_next_o_id - 20 AND ol_o_id < d_next_o_id

@@ -1,7 +1,7 @@
-//! The file, the connection that writes to it, and what is counted there.
+//! The database file, the writer, and their counters.
 //!
-//! SQLite's counters of its cache are out of reach without unsafe code; what is counted is how long sessions wait for
-//! their turn and for commits, and how large the files are. Not here: transactions.
+//! SQLite's cache counters need unsafe code and are therefore not read. The counters here are the times that
+//! sessions wait for the writer and for commits, and the sizes of the files.
 
 use super::error::sql;
 use super::session::SqliteSession;
@@ -18,27 +18,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Statements that a connection keeps prepared: more than there are.
+/// Capacity of a connection's cache of prepared statements. It exceeds the number of statements.
 const STATEMENTS: usize = 96;
 
-/// A database of SQLite.
+/// A SQLite database.
 pub(super) struct Sqlite {
     shared: Arc<Shared>,
     version: String,
     settings: Settings,
 }
 
-/// What sessions share.
+/// State that the sessions share.
 pub(super) struct Shared {
     path: PathBuf,
-    /// Where the file does not lie on this machine: the filesystem of SQLite that has it.
+    /// VFS of a file with a single connection; `None` for SQLite's default VFS.
     vfs: Option<String>,
-    /// `None` once it is closed. Turns are in the order in which they were asked for.
+    /// `None` after closing. The lock serves waiters in the order of their requests.
     writer: FairMutex<Option<Connection>>,
     pub(super) counts: Counts,
 }
 
-/// What sessions count together.
+/// Counters of all sessions.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) waited_ns: AtomicU64,
@@ -55,7 +55,7 @@ impl Counts {
 }
 
 impl Shared {
-    /// The connection that writes, when it is our turn; `None` where it is closed.
+    /// Waits for the writer; the guard holds `None` if the database is closed.
     pub(super) fn writer(&self) -> FairMutexGuard<'_, Option<Connection>> {
         let asked = Instant::now();
         let writer = self.writer.lock();
@@ -76,7 +76,7 @@ fn closed() -> OltpError {
 }
 
 impl Sqlite {
-    /// Opens or makes the file; one of a filesystem of SQLite that was registered under the name `vfs`, where that is given.
+    /// Opens or makes the file, on the SQLite VFS registered as `vfs` if one is given.
     pub(super) fn open(path: &Path, vfs: Option<&str>, settings: &Settings) -> Result<Self, OltpError> {
         let writer = connect(path, vfs)?;
         if vfs.is_some() {
@@ -92,18 +92,18 @@ impl Sqlite {
         let version = format!("SQLite {}", rusqlite::version());
         Ok(Sqlite { shared: Arc::new(shared), version, settings: settings.clone() })
     }
-    /// What the connection that writes runs with.
+    /// Current settings of the writer.
     pub(super) fn settings(&self) -> Result<Vec<(String, String)>, OltpError> {
         pragmas::shown(self.shared.writer.lock().as_ref().ok_or_else(closed)?, &self.settings)
     }
-    /// Writes everything into the file. Sessions that are still there read on, and write no more.
+    /// Checkpoints the WAL and closes the writer. Remaining sessions can read but not write.
     pub(super) fn close(&self) -> Result<(), OltpError> {
         let Some(writer) = self.shared.writer.lock().take() else { return Ok(()) };
         let ended = writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         ended.map_err(sql("the last checkpoint"))?;
         writer.close().map_err(|(_, error)| sql("closing the database")(error))
     }
-    /// The bytes of a file of the database; none where there is no such file.
+    /// Size in bytes of the database file with `ending` appended to its name; 0 if there is no such file.
     fn size(&self, ending: &str) -> f64 {
         let mut path = self.shared.path.clone().into_os_string();
         path.push(ending);
@@ -131,7 +131,7 @@ impl Database for Sqlite {
 
     fn session(&self) -> Result<Box<dyn Session>, OltpError> {
         let reader = match &self.shared.vfs {
-            // There, one connection has the file to itself.
+            // On a VFS of its own, a single connection holds the file.
             Some(_) => None,
             None => {
                 let reader = connect(&self.shared.path, None)?;
@@ -152,7 +152,7 @@ impl Database for Sqlite {
         let mut guard = self.shared.writer.lock();
         let writer = guard.as_mut().ok_or_else(closed)?;
         let loaded = load::load(writer, scale, seed, interrupt, progress);
-        // On a full disk there is no WAL either; what is told is why.
+        // On a full disk the WAL cannot be made either; the load's error, which is the cause, takes precedence.
         let applied = pragmas::apply(writer, &self.settings);
         loaded.and(applied)?;
         if self.shared.vfs.is_some() {

@@ -1,16 +1,14 @@
-//! What SQLite says, as what lowtide says.
-//!
-//! Not here: what is done about it.
+//! Conversion of SQLite's errors.
 
 use crate::{Failure, OltpError};
 use rusqlite::ErrorCode;
 
-/// An error of SQLite while doing `what`.
+/// Converts an error that occurred during `what`.
 pub(super) fn sql(what: impl Into<String>) -> impl FnOnce(rusqlite::Error) -> OltpError {
     move |error| OltpError::Sql { what: what.into(), message: words(&error) }
 }
 
-/// SQLite's words, without the statement.
+/// SQLite's message without the statement.
 fn words(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),

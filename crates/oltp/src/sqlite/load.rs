@@ -1,7 +1,8 @@
-//! Tables and their rows into SQLite: one transaction, indexes after the rows.
+//! Loads the tables in one transaction, and makes each table's indexes after its rows.
 //!
-//! The journal is in memory, where it holds next to nothing: pages that a transaction adds need no undoing but cutting off
-//! the file. So a load that fails leaves an empty database. Not here: loading side by side; SQLite has one writer.
+//! The rollback journal is in memory and stays nearly empty, because undoing added pages only needs truncating
+//! the file. A failed load leaves an empty database. Tables are loaded one after another, since SQLite has a
+//! single writer.
 
 use super::error::sql;
 use crate::OltpError;
@@ -11,7 +12,7 @@ use rusqlite::types::Null;
 use rusqlite::{Connection, Statement, TransactionBehavior};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Rows between two looks at the interrupt.
+/// Rows between checks of the interrupt.
 const LOOK_EVERY: u64 = 4_096;
 
 /// Fills an empty database.
@@ -50,7 +51,7 @@ pub(super) fn load(
     Ok(())
 }
 
-/// How far a load is.
+/// Progress of a load.
 struct Done<'a> {
     rows: u64,
     total: u64,
@@ -58,12 +59,12 @@ struct Done<'a> {
     progress: &'a (dyn Fn(f64) + Sync),
 }
 
-/// Inserts rows, one at a time.
+/// Inserts rows one at a time.
 struct Inserts<'a, 'b> {
     table: Table,
     statement: Statement<'a>,
     values: usize,
-    /// The first value that could not be bound; told at the end of its row.
+    /// The first value that could not be bound; reported at the end of its row.
     failed: Option<rusqlite::Error>,
     done: &'a mut Done<'b>,
 }
@@ -108,9 +109,9 @@ impl Rows for Inserts<'_, '_> {
 
 /// The statement that makes a table.
 ///
-/// One number is its own key: SQLite's row number. Where several are, a table without row numbers is one tree in place of
-/// two; but its rows stand in the inner nodes too, so it pays only where they are short (SQLite's advice: a twentieth of
-/// a page).
+/// A key of one column is SQLite's rowid. A table with a key of several columns is made without rowids if its
+/// rows are short: it then is one B-tree instead of two, but its inner nodes also hold rows. SQLite recommends
+/// this for rows of up to a twentieth of a page.
 fn create(table: Table) -> String {
     let key = table.key();
     let columns: Vec<String> = table.columns().iter().map(|it| definition(it, key == [it.name])).collect();
@@ -136,7 +137,7 @@ fn definition(column: &Column, key: bool) -> String {
     format!("{} {holds}{null}{key}", column.name)
 }
 
-/// The most bytes of a column.
+/// Maximum size of a column in bytes.
 fn width(column: &Column) -> u32 {
     match column.holds {
         Type::Small => 2,

@@ -1,13 +1,13 @@
-//! SQLite, within lowtide: nothing to install, and one file.
+//! SQLite within lowtide: one file, and no server to install.
 //!
 //! ```text
-//!   terminals ─► Session ─┬─ New-Order, Payment, Delivery ──► the writer: one connection, in turns, its cache the buffer pool
-//!                         └─ Order-Status, Stock-Level ─────► a connection of the session that reads
+//!   terminals ─► Session ─┬─ New-Order, Payment, Delivery ──► the writer: one connection; its cache is the buffer pool
+//!                         └─ Order-Status, Stock-Level ─────► the session's own connection for reading
 //! ```
 //!
-//! SQLite lets one connection write at a time, and a connection forgets its cached pages when another has written. So one
-//! connection writes for all sessions, in the order in which they ask: its cache stays, and nobody is turned away busy.
-//! Settings are those of that connection. Not here: other ways to share a file.
+//! SQLite allows one writing connection at a time, and a write invalidates the page caches of other
+//! connections. One connection therefore writes for all sessions, in the order of their requests. It keeps its
+//! cache, and no session gets a busy error. The settings apply to this connection.
 
 mod database;
 mod error;
@@ -23,33 +23,33 @@ use database::Sqlite;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The file's name.
+/// Name of the database file.
 const NAME: &str = "tpcc.db";
 
-/// Opens the database in `places.data`, making it where there is none.
+/// Opens the database in `places.data`, or makes it.
 ///
 /// # Errors
-/// [`OltpError`] where a setting is none of SQLite's, or the file cannot be used.
+/// [`OltpError`] if SQLite does not have a setting, or if the file cannot be used.
 pub fn start(places: &Places, settings: &Settings) -> Result<Box<dyn Instance>, OltpError> {
     let database = Sqlite::open(&places.data.join(NAME), None, settings)?;
     running(database, pragmas::ignored(Some(places), settings))
 }
 
-/// Opens the database of a filesystem of SQLite that was registered under the name `vfs`, making it where there is none.
-/// One connection has it to itself, and serves all sessions; nothing is synced after a load but by [`Instance::stop`].
+/// Opens or makes the database on the SQLite VFS registered as `vfs`. A single connection holds the file and
+/// serves all sessions. A load does not sync the file; only [`Instance::stop`] does.
 ///
 /// # Errors
-/// [`OltpError`] where a setting is none of SQLite's, or the file cannot be used.
+/// [`OltpError`] if SQLite does not have a setting, or if the file cannot be used.
 pub fn start_in(vfs: &str, settings: &Settings) -> Result<Box<dyn Instance>, OltpError> {
     let database = Sqlite::open(Path::new(NAME), Some(vfs), settings)?;
     running(database, pragmas::ignored(None, settings))
 }
 
-/// Opens the database in `places.data` as [`start_in`] does: one connection, without shared memory, which would be a file that is
-/// mapped beside it.
+/// Opens the database in `places.data` with a single connection, as [`start_in`] does. It needs no shared
+/// memory, which SQLite would keep in a mapped file next to the database.
 ///
 /// # Errors
-/// [`OltpError`] where a setting is none of SQLite's, or the file cannot be used.
+/// [`OltpError`] if SQLite does not have a setting, or if the file cannot be used.
 pub fn start_alone(places: &Places, settings: &Settings) -> Result<Box<dyn Instance>, OltpError> {
     let database = Sqlite::open(&places.data.join(NAME), Some("unix"), settings)?;
     running(database, pragmas::ignored(Some(places), settings))
@@ -60,7 +60,7 @@ fn running(database: Sqlite, ignored: Vec<String>) -> Result<Box<dyn Instance>, 
     Ok(Box::new(Running { database: Arc::new(database), settings, ignored }))
 }
 
-/// A database that is open.
+/// An open database.
 struct Running {
     database: Arc<Sqlite>,
     settings: Vec<(String, String)>,

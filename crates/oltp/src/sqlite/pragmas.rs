@@ -1,6 +1,6 @@
-//! Settings as pragmas of SQLite, and those that it has none for.
+//! Settings as SQLite pragmas, and the settings that SQLite does not support.
 //!
-//! Not here: settings of the load, which has its own.
+//! A load has its own settings, in `load`.
 
 use super::error::sql;
 use crate::{OltpError, Places};
@@ -10,14 +10,15 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use std::time::Duration;
 
-/// How long a connection waits for another that locks the file.
+/// Time that a connection waits for a lock on the file.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// Prepares a connection that is the only one of a filesystem without shared memory and temporary files, before its settings.
+/// Prepares the only connection to a file on a VFS without shared memory or temporary files, before its other
+/// settings.
 ///
-/// A log is shared by memory unless its file is had alone. Pages are not written before their transaction ends: when memory is
-/// short, a SQLite built with memory management takes it from any connection of the process, and what is written when should not
-/// depend on others.
+/// A WAL needs shared memory unless the connection locks the file exclusively. `cache_spill` is off so that
+/// pages are not written before their transaction ends. Otherwise, a SQLite built with memory management could
+/// take memory from any connection of the process, and the time of a write would depend on other connections.
 pub(super) fn alone(connection: &Connection, settings: &Settings) -> Result<(), OltpError> {
     if journal(settings).eq_ignore_ascii_case("WAL") {
         set(connection, "locking_mode", "EXCLUSIVE")?;
@@ -31,11 +32,11 @@ fn journal(settings: &Settings) -> &str {
     journal.map_or("WAL", |(_, value)| value)
 }
 
-/// Gives a connection that writes its settings.
+/// Applies the settings to the writer.
 pub(super) fn apply(connection: &Connection, settings: &Settings) -> Result<(), OltpError> {
     connection.busy_timeout(BUSY).map_err(sql("setting the busy timeout"))?;
     check_names(connection, settings)?;
-    // The size of a page is that of the file once it is in WAL mode.
+    // The page size cannot change once the file is in WAL mode.
     for (name, value) in settings.options.iter().filter(|(name, _)| name == "page_size") {
         set(connection, name, value)?;
     }
@@ -47,7 +48,7 @@ pub(super) fn apply(connection: &Connection, settings: &Settings) -> Result<(), 
     };
     set(connection, "synchronous", synchronous)?;
     if let Some(memory) = settings.buffer_pool {
-        // Below zero, it is in KiB.
+        // A negative value is in KiB.
         set(connection, "cache_size", &format!("-{}", (memory.get() / 1024).max(1)))?;
     }
     if let Some(log) = settings.log_size {
@@ -61,7 +62,7 @@ pub(super) fn apply(connection: &Connection, settings: &Settings) -> Result<(), 
     Ok(())
 }
 
-/// What a connection runs with, in SQLite's own words and numbers.
+/// Current settings of a connection, with SQLite's names and values.
 pub(super) fn shown(
     connection: &Connection,
     settings: &Settings,
@@ -72,7 +73,7 @@ pub(super) fn shown(
     names.map(|name| Ok((name.to_owned(), get(connection, name)?))).collect()
 }
 
-/// What was asked for and SQLite has no pragma for.
+/// Requested settings without a pragma, each with the reason.
 pub(super) fn ignored(places: Option<&Places>, settings: &Settings) -> Vec<String> {
     let Settings {
         engine: _,
@@ -110,7 +111,7 @@ pub(super) fn ignored(places: Option<&Places>, settings: &Settings) -> Vec<Strin
     lines.into_iter().filter(|(asked, _)| *asked).map(|(_, line)| line.to_owned()).collect()
 }
 
-/// SQLite ignores pragmas that it does not know; we do not.
+/// Rejects unknown pragmas, which SQLite would ignore.
 fn check_names(connection: &Connection, settings: &Settings) -> Result<(), OltpError> {
     let mut known: Vec<String> = Vec::new();
     connection
@@ -133,7 +134,7 @@ fn set(connection: &Connection, name: &str, value: &str) -> Result<(), OltpError
     connection.pragma_update(None, name, value).map_err(sql(format!("PRAGMA {name} = {value}")))
 }
 
-/// The value of a pragma as text; empty where it has none.
+/// Value of a pragma as text; empty if it has none.
 fn get(connection: &Connection, name: &str) -> Result<String, OltpError> {
     let mut value = Value::Null;
     let read = connection.pragma_query(None, name, |row| {

@@ -1,6 +1,6 @@
-//! A session: where a transaction runs, how it begins and how it ends.
+//! A session: chooses the connection of a transaction, and begins and ends the transaction.
 //!
-//! Not here: what is in it.
+//! The statements in between are in `transactions`.
 
 use super::database::{Counts, Shared};
 use super::transactions::{self, Statements};
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// What a terminal speaks through.
+/// The session of a terminal.
 pub(super) struct SqliteSession {
     shared: Arc<Shared>,
-    /// `None` where the connection that writes is the only one.
+    /// Connection for reading; `None` if the writer is the only connection.
     reader: Option<Connection>,
     statements: u64,
 }
@@ -46,7 +46,7 @@ impl Session for SqliteSession {
     }
 }
 
-/// Begins, runs, and commits or rolls back. Where anything fails, nothing is left behind.
+/// Runs a transaction and commits it or rolls it back. A failed transaction has no effect.
 fn whole(
     statements: &mut Statements<'_>,
     begin: &str,
@@ -67,7 +67,7 @@ fn whole(
         }
         Ok(Outcome::RolledBack) | Err(_) => outcome,
     };
-    // After some errors, SQLite has rolled back by itself.
+    // After some errors SQLite has already rolled back.
     if statements.in_transaction() {
         let rolled_back = statements.execute("ROLLBACK", []);
         if let Some(counts) = counts {

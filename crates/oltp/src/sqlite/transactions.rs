@@ -1,7 +1,7 @@
-//! The five transactions as statements of SQLite (clauses 2.4.2 to 2.8.2).
+//! The statements of the five transactions in SQLite (clauses 2.4.2 to 2.8.2).
 //!
-//! Every column that the specification wants retrieved is read, and what only a screen would show is dropped. Not here:
-//! beginning and ending.
+//! All columns that the specification retrieves are read. Values for the terminal's screen are discarded.
+//! Transactions begin and end in `session`.
 
 use crate::{Failure, Outcome};
 use lowtide_engines::tpcc::{
@@ -10,7 +10,7 @@ use lowtide_engines::tpcc::{
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use std::sync::LazyLock;
 
-/// A connection, its prepared statements, and how many were sent.
+/// A connection with its prepared statements and the number of statements sent.
 pub(super) struct Statements<'a> {
     connection: &'a Connection,
     sent: &'a mut u64,
@@ -23,12 +23,12 @@ impl<'a> Statements<'a> {
     pub(super) fn in_transaction(&self) -> bool {
         !self.connection.is_autocommit()
     }
-    /// Runs a statement; how many rows it changed.
+    /// Runs a statement and returns the number of changed rows.
     pub(super) fn execute(&mut self, sql: &str, params: impl Params) -> rusqlite::Result<usize> {
         *self.sent += 1;
         self.connection.prepare_cached(sql)?.execute(params)
     }
-    /// The only row, of which every column is read.
+    /// Returns the only row, after reading all its columns.
     fn row<T>(
         &mut self,
         sql: &str,
@@ -41,7 +41,7 @@ impl<'a> Statements<'a> {
             take(row)
         })
     }
-    /// All rows, of which every column is read.
+    /// Returns all rows, after reading all their columns.
     fn rows<T>(
         &mut self,
         sql: &str,
@@ -62,7 +62,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<()> {
     (0..row.as_ref().column_count()).try_for_each(|column| row.get_ref(column).map(drop))
 }
 
-/// Runs what stands between beginning and end.
+/// Runs the statements between begin and end.
 pub(super) fn run(db: &mut Statements<'_>, transaction: &Transaction) -> Result<Outcome, Failure> {
     match transaction {
         Transaction::NewOrder(it) => new_order(db, it),
@@ -73,8 +73,8 @@ pub(super) fn run(db: &mut Statements<'_>, transaction: &Transaction) -> Result<
     }
 }
 
-/// For every district, what takes an item from stock: the text for orders of that district is on the row (clause
-/// 2.4.2.2).
+/// For each district, a statement that takes an item from stock. It returns the stock row's text for orders of
+/// the district (clause 2.4.2.2).
 static TAKE_STOCK: LazyLock<Vec<String>> = LazyLock::new(|| {
     let sql = |district| {
         format!(
@@ -155,7 +155,7 @@ fn payment(db: &mut Statements<'_>, payment: &Payment) -> Result<Outcome, Failur
         |row| row.get(0),
     )?;
     let customer = customer(db, *customer_warehouse, *customer_district, who)?;
-    // Of customers with bad credit, who paid what is noted before what was there (clause 2.5.2.2).
+    // The data of a customer with bad credit gets a note of the payment at its beginning (clause 2.5.2.2).
     let note = format!(
         "{customer} {customer_district} {customer_warehouse} {district} {warehouse} {}.{:02}|",
         amount / 100,
@@ -259,7 +259,7 @@ fn stock_level(db: &mut Statements<'_>, level: &StockLevel) -> Result<Outcome, F
         [warehouse, district],
         |row| row.get(0),
     )?;
-    // CROSS JOIN keeps the order in which the tables stand.
+    // CROSS JOIN makes SQLite join the tables in the order written.
     db.row(
         "SELECT count(DISTINCT s_i_id) FROM order_line CROSS JOIN stock \
          WHERE ol_w_id = ?1 AND ol_d_id = ?2 AND ol_o_id >= ?3 - 20 AND ol_o_id < ?3 \
@@ -270,8 +270,8 @@ fn stock_level(db: &mut Statements<'_>, level: &StockLevel) -> Result<Outcome, F
     Ok(Outcome::Committed)
 }
 
-/// The number of a customer. Of those who bear a name, sorted by first name, it is the one at position n/2 rounded up
-/// (clause 2.5.2.2).
+/// Number of a customer. A last name selects, of the n customers with that name sorted by first name, the one
+/// at position n/2 rounded up (clause 2.5.2.2).
 fn customer(db: &mut Statements<'_>, warehouse: u32, district: u32, who: &Who) -> Result<i64, Failure> {
     let name = match who {
         Who::Number(number) => return Ok(i64::from(*number)),

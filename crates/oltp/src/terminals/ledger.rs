@@ -1,8 +1,9 @@
-//! From what happened at the terminals to intervals.
+//! Turns the events of the terminals into intervals.
 //!
-//! A terminal notes events in a list of its own, and takes the time while it holds the list. So when the list is taken after
-//! an interval's end, everything that ended in the interval is in it, and what is later waits for the next: an event is
-//! counted where it happened, however late the list is taken. Not here: histograms on the way of a transaction.
+//! A terminal appends events to its own list, and reads the clock while it holds the lock of the list. Once an
+//! interval is over, the lists therefore contain all its events. An event counts in the interval in which it
+//! happened, however late the lists are read. Latencies are recorded in histograms when the lists are read, not
+//! by the terminals.
 
 use lowtide_core::Nanos;
 use lowtide_core::measure::{Clock, Reading};
@@ -11,7 +12,7 @@ use lowtide_engines::{Interval, Tally};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Something that happened to a transaction.
+/// An event of a transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event {
     at: Reading,
@@ -19,23 +20,23 @@ pub(super) struct Event {
     what: What,
 }
 
-/// What happened to it.
+/// Kinds of events.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum What {
-    /// It met another, and is tried again.
+    /// A conflict with another transaction; the transaction is retried.
     Retried,
-    /// It is committed, and began then.
+    /// A commit, with the start of the transaction.
     Committed { began: Reading },
-    /// It was rolled back because it had to be, and began then.
+    /// A rollback that the benchmark requires, with the start of the transaction.
     RolledBack { began: Reading },
 }
 
-/// The events of a terminal that are not in an interval yet.
+/// Events of a terminal that are not yet counted.
 #[derive(Debug, Default)]
 pub(super) struct Events(Mutex<Vec<Event>>);
 
 impl Events {
-    /// Notes what happens now.
+    /// Records an event with the current time.
     pub(super) fn note(&self, clock: &dyn Clock, kind: Kind, what: What) {
         let mut events = self.lock();
         let at = clock.read();
@@ -46,15 +47,15 @@ impl Events {
     }
 }
 
-/// Makes intervals of the events of all terminals, the first of which begins when it is made.
+/// Makes intervals from the events of all terminals. The first interval begins when the ledger is made.
 pub(super) struct Ledger<'a> {
     clock: &'a dyn Clock,
     start_ns: u64,
     length: Nanos,
     terminals: &'a [Events],
-    /// The interval that is not over.
+    /// The current interval.
     current: Interval,
-    /// Events of later ones.
+    /// Events of later intervals.
     later: Vec<Event>,
 }
 
@@ -63,15 +64,15 @@ impl<'a> Ledger<'a> {
         let current = interval(0, length);
         Ledger { clock, start_ns: clock.read().ns, length, terminals, current, later: Vec::new() }
     }
-    /// When the first interval began, by the clock.
+    /// Start of the first interval, by the clock.
     pub(super) fn began_ns(&self) -> u64 {
         self.start_ns
     }
-    /// How long the interval has still to go.
+    /// Time until the end of the current interval.
     pub(super) fn until_end(&self) -> Duration {
         Duration::from_nanos(self.end_ns().saturating_sub(self.clock.read().ns))
     }
-    /// Counts what was noted so far, so that lists stay short in long intervals.
+    /// Counts the events so far, which keeps the lists short in long intervals.
     pub(super) fn gather(&mut self) {
         for terminal in self.terminals {
             self.later.append(&mut terminal.lock());
@@ -85,13 +86,13 @@ impl<'a> Ledger<'a> {
             !ended
         });
     }
-    /// The interval, when it is over; the next one begins where it ended.
+    /// Returns the current interval, which must be over. The next one begins at its end.
     pub(super) fn next(&mut self) -> Interval {
         self.gather();
         let next = interval(self.current.end_ns, self.length);
         std::mem::replace(&mut self.current, next)
     }
-    /// The intervals that nobody heard of by the time all terminals had ended; the last of them is shorter.
+    /// Returns the remaining intervals after all terminals have ended. The last one is shorter.
     pub(super) fn finish(mut self) -> Vec<Interval> {
         let now = self.clock.read().ns.saturating_sub(self.start_ns);
         let mut left = Vec::new();
@@ -123,7 +124,7 @@ fn count(tally: &mut Tally, event: &Event) {
         What::RolledBack { began } => (&mut tally.rolled_back, began),
     };
     if began.gaps != event.at.gaps {
-        // Nobody knows how long it took, and the time in which it was done does not count.
+        // The transaction was in flight over a gap, so its latency is unknown. It does not count.
         return;
     }
     *counter += 1;
@@ -135,7 +136,7 @@ mod tests {
     use super::super::WallClock;
     use super::*;
 
-    /// A clock that shows what it is told.
+    /// A clock with a fixed reading.
     struct Shown(Reading);
 
     impl Clock for Shown {

@@ -1,4 +1,4 @@
-//! The terminals: who asks, when, and what came of it, interval by interval.
+//! Terminals: they run the transactions of a load, and the results are collected in intervals.
 //!
 //! ```text
 //!   terminal: deck ─► inputs ─► Session ─► Event ─┐
@@ -6,8 +6,8 @@
 //!   terminal: …                                    ┘   (this thread)
 //! ```
 //!
-//! Each terminal has a thread, a session, a home warehouse and random streams of its own. Not here: when a measurement is
-//! over: whoever hears of the intervals decides.
+//! Each terminal has its own thread, session, home warehouse and random streams. The receiver of the intervals
+//! decides when the measurement ends.
 
 mod ledger;
 mod terminal;
@@ -26,34 +26,36 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 use terminal::{End, Over, Terminal};
 
-/// The longest that an interrupt goes unseen.
+/// Maximum delay before an interrupt is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A load of terminals.
+/// Parameters of a load of terminals.
 #[derive(Clone)]
 pub struct Load<'a> {
-    /// How many in all parts together; terminal `t` of a part is bound to warehouse `t mod warehouses` of it, and for
-    /// Stock-Level to the district that follows that of the terminal before it there. Where a part has fewer terminals
-    /// than warehouses, each is bound to its share of them, and speaks for one at a time.
+    /// Number of terminals over all parts. Terminal `t` of a part has the home warehouse `t mod warehouses`.
+    /// Its district for Stock-Level advances by one with each pass over the warehouses. If a part has fewer
+    /// terminals than warehouses, its warehouses are divided among the terminals. Each terminal then acts for a
+    /// random warehouse of its share at each transaction.
     pub terminals: u32,
-    /// Whether terminals wait for keys and for thoughts (clause 5.2.5.4); else they ask again at once.
+    /// Terminals pause for keying and think time (clause 5.2.5.4). Without pauses they issue transactions back
+    /// to back.
     pub think: bool,
     /// Length of an interval.
     pub interval: Nanos,
-    /// What time is it; transactions that are in flight over one of its gaps are not counted.
+    /// Clock of the measurement. Transactions in flight over one of its gaps are not counted.
     pub clock: &'a dyn Clock,
-    /// Where random choices come from.
+    /// Seed of the random choices.
     pub seed: Seed,
-    /// Ends the load from outside.
+    /// Ends the load when set.
     pub interrupt: &'a AtomicBool,
 }
 
-/// A clock that has no gaps: time passes while nobody looks.
+/// A clock without gaps.
 #[derive(Debug)]
 pub struct WallClock(Instant);
 
 impl WallClock {
-    /// A clock that begins now.
+    /// Starts the clock at zero.
     pub fn start() -> WallClock {
         WallClock(Instant::now())
     }
@@ -65,33 +67,33 @@ impl Clock for WallClock {
     }
 }
 
-/// A database, and the warehouses that are in it. Terminals are spread evenly over several.
+/// A database and its warehouses. With several parts, the terminals are divided evenly among them.
 #[derive(Clone, Copy)]
 pub struct Part<'a> {
-    /// What is asked.
+    /// The database.
     pub database: &'a dyn Database,
-    /// What is in it.
+    /// Warehouses and row counts of the database.
     pub scale: &'a Scale,
 }
 
-/// What a load came to, apart from its intervals.
+/// Totals of a load.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
-    /// Whether it was interrupted.
+    /// The load was interrupted.
     pub interrupted: bool,
-    /// When it began, by its clock.
+    /// Start of the first interval, by the clock of the load.
     pub began_ns: u64,
-    /// Transactions that ended.
+    /// Completed transactions.
     pub transactions: u64,
-    /// Statements sent for them.
+    /// Statements sent for the transactions.
     pub statements: u64,
-    /// Processor time of the terminals' threads; where the database is within lowtide, its own too.
+    /// CPU time of the terminal threads. It includes a database that runs within lowtide.
     pub client_cpu: Nanos,
-    /// Order lines that were committed, and those of them that another warehouse supplied.
+    /// Committed order lines, and how many of them another warehouse supplied.
     pub lines: (u64, u64),
-    /// Payments that were committed, and those of them by customers of another warehouse.
+    /// Committed payments, and how many of them were by customers of another warehouse.
     pub payments: (u64, u64),
-    /// Deliveries that found a district without new orders.
+    /// Districts without an undelivered order, summed over all deliveries.
     pub skipped_deliveries: u64,
 }
 
@@ -106,17 +108,22 @@ impl Summary {
     }
 }
 
-/// Runs a load; `each` hears of every interval, in order, and says whether to go on.
+/// Runs a load. Passes every interval to `each` in order, until `each` returns `Stop`.
 ///
-/// All sessions are open before the clock starts. An interval holds what ended in it, however late it is heard of. Where
-/// the load ends within an interval (interrupted, or a transaction failed), that one is shorter, and is heard too. An
-/// interrupted load has no failures: what interrupts it may end a server as well. The connection of a transaction that does
-/// not end then is cut by its database, which watches the same interrupt.
+/// All sessions are open before the clock starts. An interval contains the transactions that ended in it, even
+/// if it is passed on late. If the load ends within an interval because of an interrupt or a failed
+/// transaction, `each` gets a shorter last interval.
+///
+/// An interrupted load returns no failure, because the interrupt may also end a server. If a transaction does
+/// not end after an interrupt, its database, which watches the same flag, cuts the connection.
 ///
 /// # Errors
-/// [`OltpError`] where the load has no terminals, parts or length of intervals, a database takes fewer sessions than it has
-/// terminals, a session cannot be opened, it is interrupted before all are, or a transaction fails for good. What was
-/// measured until then was heard.
+/// [`OltpError`] in these cases; after a failed transaction, all intervals have been passed to `each`.
+///
+/// * The load has no terminals, no parts or empty intervals.
+/// * A database allows fewer sessions than it has terminals, or a session cannot be opened.
+/// * The load is interrupted before all sessions are open.
+/// * A transaction fails permanently.
 pub fn run(
     parts: &[Part<'_>],
     load: &Load<'_>,
@@ -164,12 +171,12 @@ pub fn run(
             failures.extend(failure);
         }
         if heard != Heard::Stop {
-            // Whatever is said to the last ones, there is no more.
+            // The load is over, so the result of `each` no longer matters.
             for last in ledger.finish() {
                 let _ = each(last);
             }
         }
-        // What interrupts a load may cut connections and end servers.
+        // An interrupt may cause failures, since it cuts connections and ends servers.
         let failed_by_interrupt = !failures.is_empty() && load.interrupt.load(Ordering::Relaxed);
         summary.interrupted = heard == Heard::Interrupted || failed_by_interrupt;
         let first = failures.into_iter().min_by_key(|(at, _)| *at).filter(|_| !summary.interrupted);
@@ -177,7 +184,7 @@ pub fn run(
     })
 }
 
-/// Whether each database takes the sessions of its terminals, so that not the last of hundreds finds out.
+/// Checks that each database allows enough sessions, before any session is opened.
 fn enough_sessions(parts: &[Part<'_>], terminals: u32) -> Result<(), OltpError> {
     let count = parts.len() as u32;
     for (number, part) in (0..).zip(parts) {
@@ -192,7 +199,7 @@ fn enough_sessions(parts: &[Part<'_>], terminals: u32) -> Result<(), OltpError> 
     Ok(())
 }
 
-/// Why no further intervals are heard of.
+/// Reason why no further intervals follow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Heard {
     Stop,
@@ -200,7 +207,7 @@ enum Heard {
     Failure,
 }
 
-/// Hands over intervals until the load is over, and says so to the terminals.
+/// Passes on intervals until the load is over, then tells the terminals to stop.
 fn listen(
     ledger: &mut Ledger<'_>,
     load: &Load<'_>,
@@ -215,7 +222,7 @@ fn listen(
         let left = ledger.until_end();
         if !left.is_zero() {
             if over.wait(left.min(LOOK_EVERY)) {
-                // What interrupts us may end a server too.
+                // The interrupt may also have ended a server.
                 let interrupted = load.interrupt.load(Ordering::Relaxed);
                 break if interrupted { Heard::Interrupted } else { Heard::Failure };
             }

@@ -1,6 +1,5 @@
-//! A terminal: chooses a transaction, waits for keys, asks, notes what came of it, thinks.
-//!
-//! Not here: intervals.
+//! A terminal: chooses a transaction, pauses for keying, runs the transaction, records its outcome, and pauses
+//! for thinking.
 
 use super::ledger::{Events, What};
 use super::{Load, Part, Summary};
@@ -14,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Whether the load is over; terminals that wait hear of it at once.
+/// A flag that ends the load and wakes waiting terminals at once.
 #[derive(Debug, Default)]
 pub(super) struct Over {
     is: AtomicBool,
@@ -23,23 +22,23 @@ pub(super) struct Over {
 }
 
 impl Over {
-    /// Says that it is.
+    /// Ends the load.
     pub(super) fn set(&self) {
         let _waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.is.store(true, Ordering::Relaxed);
         self.changed.notify_all();
     }
-    /// Whether it is.
+    /// Returns true if the load is over.
     pub(super) fn is(&self) -> bool {
         self.is.load(Ordering::Relaxed)
     }
-    /// Waits for so long, or until it is; whether it is.
+    /// Waits for `span` or until the load is over; returns true if it is over.
     pub(super) fn wait(&self, span: Duration) -> bool {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.changed.wait_timeout_while(waiting, span, |()| !self.is()));
         self.is()
     }
-    /// Says that it is, should this thread panic: nobody waits for it forever.
+    /// Returns a guard that ends the load if this thread panics, so that no other thread waits for ever.
     pub(super) fn with_panic(&self) -> impl Drop + '_ {
         struct Guard<'a>(&'a Over);
         impl Drop for Guard<'_> {
@@ -53,10 +52,10 @@ impl Over {
     }
 }
 
-/// What a terminal leaves behind.
+/// Result of a terminal.
 pub(super) struct End {
     pub(super) summary: Summary,
-    /// When and why it ended before the load was over.
+    /// Time and cause of a failure of this terminal.
     pub(super) failure: Option<(Instant, OltpError)>,
 }
 
@@ -73,7 +72,8 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    /// Terminal `number` of a load: terminals go to the parts in turns, and within a part to its warehouses in turns.
+    /// Opens terminal `number` of a load. Terminals are assigned to the parts in rotation, and within a part to
+    /// its warehouses in rotation.
     pub(super) fn open(parts: &[Part<'_>], load: &Load<'_>, number: u32) -> Result<Self, OltpError> {
         let (Part { database, scale }, within) = place(parts, number);
         let others = number % parts.len() as u32;
@@ -94,7 +94,8 @@ impl Terminal {
         })
     }
 
-    /// Asks from when the gate opens until the load is over; where a transaction fails for good, the load is over.
+    /// Runs transactions from the opening of the gate until the load is over. A permanent failure ends the
+    /// load.
     pub(super) fn run(mut self, events: &Events, clock: &dyn Clock, over: &Over, gate: &RwLock<()>) -> End {
         let _guard = over.with_panic();
         let sent = self.session.statements();
@@ -126,7 +127,7 @@ impl Terminal {
         End { summary, failure }
     }
 
-    /// Asks until the transaction ends; nothing where the load was over before it did.
+    /// Runs a transaction and retries it after conflicts. Returns `None` if the load was over first.
     fn ask(
         &mut self,
         transaction: &Transaction,
@@ -160,7 +161,7 @@ impl Terminal {
     }
 }
 
-/// The part of a terminal, and its number there.
+/// Returns the part of a terminal, and the terminal's number within the part.
 fn place<'a>(parts: &[Part<'a>], number: u32) -> (Part<'a>, u32) {
     let count = parts.len() as u32;
     (parts[(number % count) as usize], number / count)
@@ -183,7 +184,7 @@ fn note(summary: &mut Summary, transaction: &Transaction, outcome: Outcome) {
     }
 }
 
-/// Nanoseconds of processor time of this thread.
+/// CPU time of this thread in nanoseconds.
 fn cpu() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -1,6 +1,4 @@
-//! Terminals at a database that only writes down what it is asked, and says what the test wants.
-//!
-//! Not here: real databases.
+//! Terminals on a fake database, which records the transactions and returns the outcomes that a test chooses.
 
 use super::*;
 use crate::{Counter, Failure, Outcome, Session};
@@ -14,7 +12,8 @@ use std::sync::{Arc, LazyLock};
 const SEED: u64 = 31;
 static CLOCK: LazyLock<WallClock> = LazyLock::new(WallClock::start);
 
-/// What a session answers: its number, how many calls it had before, and what it is asked.
+/// Outcome of a transaction, from the number of the session, the number of its earlier calls, and the
+/// transaction.
 type Answer = fn(u32, u64, &Transaction) -> Result<Outcome, Failure>;
 
 struct Fake {
@@ -84,7 +83,7 @@ fn load(terminals: u32, interrupt: &AtomicBool) -> Load<'_> {
     Load { terminals, think: false, interval, clock: &*CLOCK, seed: Seed::new(SEED), interrupt }
 }
 
-/// Runs until so many transactions ended in intervals; those intervals.
+/// Runs a load until its intervals contain `transactions` completed transactions; returns the intervals.
 fn run_for(
     parts: &[Part<'_>],
     load: &Load<'_>,
@@ -114,7 +113,7 @@ fn everything_that_ended_is_counted_once_and_intervals_have_no_gaps() {
     assert!(!summary.interrupted);
     assert_eq!(summary.transactions, database.asked().len() as u64);
     assert_eq!(summary.statements, 3 * summary.transactions, "those before the start are not its");
-    // Those that ended after the last interval are in the summary alone.
+    // Transactions that ended after the last interval are only in the summary.
     assert!(ended(&heard) <= summary.transactions && ended(&heard) >= 2_000);
     for (number, interval) in (0u64..).zip(&heard) {
         assert_eq!((interval.start_ns, interval.end_ns), (number * 5_000_000, (number + 1) * 5_000_000));
@@ -124,7 +123,7 @@ fn everything_that_ended_is_counted_once_and_intervals_have_no_gaps() {
     }
     let asked: Vec<Transaction> = database.asked().into_iter().map(|(_, transaction)| transaction).collect();
     let orders = asked.iter().filter(|it| it.kind() == Kind::NewOrder).count() as f64;
-    // Each deck is exact; the last of each of three terminals may be half dealt.
+    // A full deck has exact shares. The last deck of each of the three terminals may be incomplete.
     assert!((orders - 0.45 * asked.len() as f64).abs() <= 3.0 * 45.0 * 0.55, "seed {SEED}: {orders}");
 }
 
@@ -139,7 +138,7 @@ fn what_meets_another_is_tried_again_until_it_ends() {
     let (heard, summary) = run_for(&parts, &load(1, &interrupt), 300);
     summary.expect("conflicts are no failures");
     let retries: u64 = heard.iter().flat_map(|interval| &interval.kinds).map(|tally| tally.retries).sum();
-    // The last may be half way.
+    // The last transaction may be between attempts.
     let twice = 2 * ended(&heard);
     assert!((twice..=twice + 2).contains(&retries), "{retries} retries, {} ended", ended(&heard));
     let asked = database.asked();
@@ -184,7 +183,7 @@ fn an_interrupt_ends_a_load_even_while_terminals_think() {
         assert!(summary.interrupted);
         assert_eq!(ended(&heard), summary.transactions);
         assert_eq!(summary.skipped_deliveries, 2 * summary.transactions);
-        // Nobody has typed an order within milliseconds.
+        // Keying an order takes longer than these milliseconds.
         assert_eq!(summary.transactions == 0, think);
     }
 }
@@ -196,7 +195,7 @@ fn terminals_are_spread_over_parts_warehouses_and_districts() {
     let scales = [1..=3, 4..=6].map(|warehouses| Scale { warehouses, ..Scale::warehouses(3) });
     let interrupt = AtomicBool::new(false);
     let parts = [0, 1].map(|n| Part { database: &databases[n], scale: &scales[n] });
-    // After a whole deck, every terminal has asked for stock levels.
+    // A full deck contains Stock-Level for every terminal.
     let whole = |database: &Fake| {
         let asked = database.asked();
         (0..6).all(|session| asked.iter().filter(|(by, _)| *by == session).count() >= 100)
