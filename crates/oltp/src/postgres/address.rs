@@ -39,7 +39,7 @@ impl std::fmt::Debug for Address {
 /// The location of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Host {
-    /// A unix socket.
+    /// Path of a unix socket.
     Socket(PathBuf),
     /// Host name and port.
     Tcp(String, u16),
