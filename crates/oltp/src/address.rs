@@ -15,7 +15,7 @@ const KEYS: [&str; 6] = ["password", "passwd", "pass", "pwd", "passphrase", "ssl
 /// Schemes of web pages: the part behind the host is a path and holds no password.
 const PAGES: [&str; 4] = ["http", "https", "ftp", "file"];
 
-/// The address of a server; it prints without its password.
+/// The address of a server, which prints without its password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address(String);
 
@@ -102,7 +102,7 @@ fn of_page(rest: &[u8]) -> Option<Range<usize>> {
     Some(colon + 1..at)
 }
 
-/// Ranges of the values of [`KEYS`].
+/// The values of the keys that hold passwords.
 fn of_query(rest: &str) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
     let mut start = 0;

@@ -21,7 +21,7 @@ const BUFFER_POOL: Bytes = Bytes::gib(1);
 pub struct Asked {
     /// The database and its settings. The buffer pool is 1 GiB unless set.
     pub settings: Settings,
-    /// Number of warehouses.
+    /// Warehouses.
     pub warehouses: u32,
     /// Number of terminals, which have no think time.
     pub terminals: u32,
@@ -36,13 +36,13 @@ pub struct Asked {
 /// The results of a benchmark.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Figures {
-    /// Name of the engine.
+    /// The name of the engine.
     pub engine: &'static str,
     /// Name and version as the database reports them.
     pub version: String,
-    /// Number of warehouses.
+    /// Warehouses.
     pub warehouses: u32,
-    /// Number of terminals.
+    /// Terminals.
     pub terminals: u32,
     /// Size of the buffer pool.
     pub buffer_pool_bytes: u64,

@@ -51,7 +51,7 @@ pub enum OltpError {
     /// A transaction of a terminal failed and cannot be retried.
     #[error("terminal {terminal} (warehouse {warehouse}): {kind}: {failure}", kind = kind.name())]
     Transaction {
-        /// Number of the terminal, from 0.
+        /// The terminal's number, from 0.
         terminal: u32,
         /// The terminal's home warehouse.
         warehouse: u32,
@@ -60,7 +60,7 @@ pub enum OltpError {
         /// The failure.
         failure: Failure,
     },
-    /// An operation on a file or directory failed.
+    /// A file or directory could not be used.
     #[error("{path}: {source}", path = path.display())]
     Io {
         /// Its path.

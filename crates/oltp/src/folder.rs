@@ -29,7 +29,7 @@ const ATTEMPTS: u32 = 1000;
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// The locked marker file.
+    /// Held open for its lock.
     _marker: Option<File>,
     /// Set once the directory is removed.
     gone: bool,

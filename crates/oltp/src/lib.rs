@@ -9,7 +9,7 @@
 //! module that turns them into statements. The crate `lowtide-lab` chooses the data directory and the length of a
 //! measurement; the crate `lowtide-record` interprets the numbers.
 //!
-//! Source: TPC Benchmark C, Standard Specification, Revision 5.11. The code cites its clauses.
+//! Source: TPC Benchmark C, Standard Specification, Revision 5.11 (clauses are named in the code).
 
 mod address;
 pub mod bench;

@@ -50,7 +50,7 @@ pub(crate) fn find(programs: Option<&Path>, names: &[&str], hint: &str) -> Resul
     })
 }
 
-/// The user that runs a server.
+/// The user that a server runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct User {
     name: String,
@@ -140,7 +140,7 @@ pub(crate) fn keep_private<'a>(
     Ok(())
 }
 
-/// A process that ends with lowtide. Dropping it kills the process.
+/// A process that ends with lowtide; dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Process {
     /// Name of the program, for errors.
@@ -334,7 +334,7 @@ fn tail(log: &Path, begin: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the first line with one of `marks`, starting at the mark.
+/// The first line with one of `marks`, from the mark on.
 fn marked_line<'a>(log: &'a str, marks: &[&str]) -> Option<&'a str> {
     log.lines().find_map(|line| marks.iter().find_map(|mark| Some(line[line.find(mark)?..].trim_end())))
 }

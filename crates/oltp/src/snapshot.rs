@@ -186,7 +186,7 @@ fn range(mut source: &File, mut target: &File, at: u64, length: u64) -> std::io:
     Ok(read as u64)
 }
 
-/// Sets the owner and the mode of a copy to those of the original.
+/// Gives a copy the owner and the mode of its original.
 fn keep(path: &Path, original: &Metadata) -> Result<(), OltpError> {
     let now = fs::symlink_metadata(path).map_err(|source| io_error(path, source))?;
     if (now.uid(), now.gid()) != (original.uid(), original.gid()) {

@@ -1,9 +1,9 @@
-//! [`Watchdog`]: ends calls that still wait for a database some seconds after an interrupt.
+//! [`Watchdog`]: ends calls that still wait for a database some time after lowtide was interrupted.
 //!
-//! Code that waits for a frozen server, or for a network that drops packets, cannot check the interrupt. A
-//! thread checks it instead. The thread cuts every registered connection [`CONNECTIONS`] after the interrupt,
-//! and kills every registered server [`SERVERS`] after it. The waiting calls then fail. Measured results are
-//! kept; the data of an interrupted cell is discarded.
+//! Code that waits for a frozen server, or for a network that drops packets, does not check the interrupt. So
+//! a thread checks it instead: [`CONNECTIONS`] after the interrupt it cuts every registered connection, and
+//! [`SERVERS`] after it it kills every registered server of our own; the waiting calls then fail with an
+//! error. Measured results are kept; the data of an interrupted cell is discarded.
 //!
 //! # Not handled
 //! A server that waits for a device that never answers: the kernel cannot end such a process.
@@ -24,7 +24,7 @@ const SERVERS: Duration = Duration::from_secs(6);
 /// Interval at which the thread checks the interrupt.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A registered connection or server.
+/// A connection or server that the watchdog ends.
 #[derive(Debug)]
 enum Target {
     Connection(Cut),
@@ -48,7 +48,7 @@ struct Targets {
     all: BTreeMap<u64, Target>,
 }
 
-/// The registration of a target; dropping it removes the target.
+/// Keeps a target registered until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Registration {
     watched: Weak<Watched>,

@@ -35,7 +35,7 @@ pub struct Condition {
     pub broken: i64,
 }
 
-/// Checks all conditions: those of the specification in its order, then `stock` and `rows`.
+/// Checks every condition, in the order of the specification.
 ///
 /// # Errors
 /// [`OltpError`] if a query fails.

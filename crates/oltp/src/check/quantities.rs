@@ -18,7 +18,7 @@ const VALUES: i64 = 91;
 /// Item weights cycle from 1 to this number.
 const WEIGHTS: i64 = 97;
 
-/// Compares the quantities of every warehouse with those of a load with `seed`. The result counts warehouses.
+/// Compares the quantities of every warehouse with those of the load with this seed.
 ///
 /// # Errors
 /// [`OltpError`] if a query fails.

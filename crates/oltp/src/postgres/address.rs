@@ -39,7 +39,7 @@ impl std::fmt::Debug for Address {
 /// The location of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Host {
-    /// Path of a unix socket.
+    /// A unix socket.
     Socket(PathBuf),
     /// Host name and port.
     Tcp(String, u16),

@@ -45,7 +45,7 @@ pub(super) fn find(settings: &Settings) -> Result<PathBuf, OltpError> {
     })
 }
 
-/// Directories of the installed versions, newest first.
+/// The directories of installed versions, newest first.
 fn versions() -> Vec<PathBuf> {
     let mut found: Vec<(u32, PathBuf)> = Vec::new();
     for (directory, before, after) in VERSIONS {

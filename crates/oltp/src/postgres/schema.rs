@@ -10,7 +10,7 @@ use crate::OltpError;
 use lowtide_engines::tpcc::{Table, Type};
 use std::fmt::Write;
 
-/// Name of the schema.
+/// The schema of all tables.
 pub(super) const NAME: &str = "lowtide";
 
 /// The comment that marks the schema as lowtide's.

@@ -1,4 +1,4 @@
-//! The shared memory of lowtide's own PostgreSQL server: noted while the server runs, removed if the server was
+//! The shared memory of a PostgreSQL server of our own: noted while the server runs, removed if it was
 //! killed.
 //!
 //! A killed server leaves a System V segment and files in `/dev/shm`. Its next start on the same cluster would remove
@@ -11,13 +11,7 @@
 //! - Segments of parallel queries that were open at the moment of the kill, if the server's own list was overwritten.
 //! - Servers with a `dynamic_shared_memory_type` other than `posix`; these leave nothing in `/dev/shm`.
 //!
-//! # Not handled
-//! * Memory that parallel queries had open at the time of the kill, if the server's list of its files was
-//!   overwritten.
-//! * Servers with a `dynamic_shared_memory_type` other than `posix`, which have no files in `/dev/shm`.
-//!
-//! Source: PostgreSQL, `src/backend/utils/init/miscinit.c` (`postmaster.pid`) and
-//! `src/backend/storage/ipc/dsm.c`.
+//! Source: PostgreSQL, `src/backend/utils/init/miscinit.c` (`postmaster.pid`) and `src/backend/storage/ipc/dsm.c`.
 
 use crate::OltpError;
 use crate::server::{POLL, io_error};
@@ -30,14 +24,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// File name of the note.
+/// The name of the note.
 pub(crate) const NOTE: &str = "shared-memory";
 const FIRST_LINE: &str = "lowtide 1 shared memory";
-/// Directory of POSIX shared memory.
+/// The folder of POSIX shared memory.
 const POSIX: &str = "/dev/shm";
-/// Prefix of PostgreSQL's files in that directory.
+/// Prefix of PostgreSQL's files there.
 const PREFIX: &str = "PostgreSQL.";
-/// `PG_DYNSHMEM_CONTROL_MAGIC`, the first number in the list of a server's files.
+/// `PG_DYNSHMEM_CONTROL_MAGIC`, with which the list of a server's files begins.
 const CONTROL: u32 = 0x9a50_3d32;
 /// Bytes before the list's entries, and bytes of an entry (`dsm_control_header`, `dsm_control_item` since PostgreSQL
 /// 14).
@@ -122,7 +116,7 @@ pub(crate) fn remove(note: &Path) -> bool {
         if let Some(segment) = line.strip_prefix("segment ").and_then(noted_segment) {
             match users(&listed, segment) {
                 Some(0) => segments.push(segment),
-                // A process of the server has not ended yet.
+                // A process of the server is still ending.
                 Some(_) => return false,
                 None => {}
             }
@@ -180,7 +174,7 @@ fn listed_files(list: &Path) -> Vec<PathBuf> {
     named.filter(|path| owner(path).is_some() && owner(path) == owner(list)).collect()
 }
 
-/// Handles in use in a server's list.
+/// The handles in use in a server's list.
 fn handles(list: &[u8]) -> Vec<u32> {
     let number = |at: usize| {
         list.get(at..at + 4).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four of them")))

@@ -31,7 +31,7 @@ pub(super) enum What {
     RolledBack { began: Reading },
 }
 
-/// Events of a terminal that are not yet counted.
+/// The events of a terminal that are not in an interval yet.
 #[derive(Debug, Default)]
 pub(super) struct Events(Mutex<Vec<Event>>);
 

@@ -29,7 +29,7 @@ use terminal::{End, Over, Terminal};
 /// Longest delay before an interrupt is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Parameters of a load of terminals.
+/// A load of terminals.
 #[derive(Clone)]
 pub struct Load<'a> {
     /// Total number of terminals over all parts. Terminal `t` of a part has home warehouse `t mod warehouses`; its
@@ -78,7 +78,7 @@ pub struct Part<'a> {
 /// The totals of a load, besides its intervals.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
-    /// The load was interrupted.
+    /// Whether it was interrupted.
     pub interrupted: bool,
     /// Start of the load, by its clock.
     pub began_ns: u64,
