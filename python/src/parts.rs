@@ -32,8 +32,7 @@ impl Plan {
     }
 }
 
-/// A store that is locked against other writers until it is closed. It holds one campaign once [`Parts::begin`] was
-/// called.
+/// A store that is locked against other writers until it is closed. It holds one campaign once `begin` was called.
 #[pyclass(frozen, module = "lowtide._native")]
 pub struct Parts {
     open: Mutex<Option<Open>>,
