@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   rows ─► Series ─► honeymoon ─► truncate ─► drift ─► batch ─► Verdict      (confidence: the rule of lowtide)
-//!                 ├─► snia, fio ─► Estimate                                  (rules of other programs, for comparison)
+//!                 ├─► snia, fio ─► Estimate                                  (other rules, for comparison)
 //!                 └─► departure ─► Departure                                 (the end of a steady level)
 //! ```
 //!
