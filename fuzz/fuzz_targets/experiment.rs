@@ -1,4 +1,4 @@
-//! Fuzzes an experiment: it is read to its end or refused with a message; nothing panics.
+//! Fuzzes the parser of experiments. It must accept the experiment or reject it with a message, and never panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

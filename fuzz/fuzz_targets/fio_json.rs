@@ -1,4 +1,4 @@
-//! Fuzzes fio's JSON output: it is read to its end or refused with a message; nothing panics.
+//! Fuzzes the parser of fio's JSON output. It must accept the output or reject it with a message, and never panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

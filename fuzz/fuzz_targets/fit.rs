@@ -1,5 +1,5 @@
-//! Fuzzes a table of levels with the options of `lowtide fit`, which its first line may hold: it is read to
-//! its end or refused with a message; nothing panics.
+//! Fuzzes the input of `lowtide fit`: a table of levels whose first line may hold options. The parser must accept the
+//! input or reject it with a message, and never panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ use entries::Options;
 fuzz_target!(|data: &[u8]| {
     let mut options = Options { budget: 1000, ..Options::default() };
     let mut table = data;
-    // `#! capacity=1GiB block=1MiB fix=policy=greedy` and so on.
+    // An example of the first line: `#! capacity=1GiB block=1MiB fix=policy=greedy`.
     if let Some(rest) = data.strip_prefix(b"#!") {
         let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
         for word in String::from_utf8_lossy(&rest[..end]).split_whitespace() {

@@ -1,5 +1,5 @@
-//! Fuzzes the parser of HTTP request heads: any bytes are a request or one of the faults, and the end of a
-//! head does not depend on how its bytes arrive.
+//! Fuzzes the parser of HTTP request heads. It must accept any bytes as a request or report a fault. The end of a
+//! head must not depend on how its bytes are split on arrival.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

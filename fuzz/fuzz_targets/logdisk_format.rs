@@ -1,5 +1,5 @@
-//! Fuzzes what reads a log disk's own bytes: superblock, checkpoint, mark, slot, unmapped ranges, with checksums that fit. Whatever the
-//! bytes, they give a value that is written back the same, or an error.
+//! Fuzzes the parsers of a log disk's format: superblock, checkpoint, mark, slot and unmapped ranges, with valid
+//! checksums. Any bytes must give an error or a value that survives writing and reading.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ use lowtide_logdisk::format::{Checkpoint, Geometry, Header, Kind, Mark, Superblo
 const SALT: u32 = 7;
 const BYTES: u64 = 64 << 20;
 
-/// Puts `data` over `bytes` from `from` on, as far as they go.
+/// Overwrites `bytes` with `data`, starting at `from`, up to the end of `bytes`.
 fn over(bytes: &mut [u8], from: usize, data: &[u8]) {
     let length = data.len().min(bytes.len() - from);
     bytes[from..from + length].copy_from_slice(&data[..length]);
@@ -52,7 +52,7 @@ fuzz_target!(|data: &[u8]| {
     over(half, 12, data);
     let crc = crc32c::crc32c_append(SALT, &half[12..]);
     half[8..12].copy_from_slice(&crc.to_le_bytes());
-    // One that says too much is none, and the other half is taken.
+    // An invalid half is ignored in favour of the other half.
     let mark = Mark::read(&block, SALT).expect("one half is whole");
     assert_eq!(Mark::read(&mark.write(SALT), SALT), Some(mark));
 

@@ -1,5 +1,5 @@
-//! Fuzzes finding and using a log disk: a good one on which bytes are changed and checksums made to fit again. It is refused, or it is
-//! opened, read, written and closed; nothing panics.
+//! Fuzzes opening and using a log disk. The input changes bytes of a valid disk, and checksums are recomputed. The
+//! disk must be rejected, or opened, read, written and closed, without a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -33,7 +33,7 @@ impl Medium for Memory {
     }
 }
 
-/// A disk with a history, not closed.
+/// A disk that has been written to but not closed.
 fn base() -> &'static (Vec<u8>, Superblock) {
     static BASE: OnceLock<(Vec<u8>, Superblock)> = OnceLock::new();
     BASE.get_or_init(|| {
@@ -59,12 +59,12 @@ fuzz_target!(|data: &[u8]| {
     let geometry = &superblock.geometry;
     {
         let mut bytes = medium.0.borrow_mut();
-        // Eight bytes each: where, and what.
+        // A patch is eight bytes: four for the place, four for the value.
         for patch in data.chunks_exact(8) {
             let place = u32::from_le_bytes(patch[..4].try_into().expect("four bytes"));
             let value = &patch[4..];
             if place % 16 == 0 {
-                // A mark: changed, and its checksum made to fit.
+                // Changes a mark and recomputes its checksum.
                 let number = u64::from(place / 16 % 64);
                 let from = geometry.mark(number).expect("there are marks") as usize;
                 let block = &mut bytes[from..from + BLOCK];
@@ -81,7 +81,7 @@ fuzz_target!(|data: &[u8]| {
                 }
                 block.copy_from_slice(&mark.write(superblock.salt));
             } else if place % 4 == 0 {
-                // A checkpoint: changed, and its checksum made to fit where it still can be read.
+                // Changes a checkpoint and recomputes its checksum.
                 let which = geometry.checkpoint((place as usize / 4) % 2);
                 let table = &mut bytes[which.start as usize..which.end as usize];
                 let at = 16 + (place as usize / 8 * 4) % (table.len() - 20);

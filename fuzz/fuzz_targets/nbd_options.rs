@@ -1,4 +1,4 @@
-//! Fuzzes what reads the data of NBD options: whatever the bytes, it gives a value within them, or says what is wrong.
+//! Fuzzes the parsers of NBD option data. Any bytes must give a value within bounds or an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Fuzzes a whole session of NBD: the greeting's answer, options, and requests to a drive in memory. The server must end
-//! when the client has said everything, whatever it said.
+//! Fuzzes an entire NBD session: client flags, options, and requests to a drive in memory. The server must end once
+//! the client has sent all its bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 
 const SIZE: u64 = 16 << 20;
 
-/// Answers at once, in order.
+/// A drive that completes requests immediately and in order.
 struct Plain {
     export: Export,
     contents: Contents,
@@ -73,8 +73,8 @@ fn drive() -> Plain {
     Plain { export, contents, done: VecDeque::new() }
 }
 
-/// Inputs begin after the greeting; a first byte says whether the usual flags and GO are said for them, so that the
-/// requests are reached too.
+/// Returns the bytes that the client sends after the greeting. If the first byte is odd, the usual client flags and
+/// the option GO come first, so that the input reaches the request phase.
 fn session(data: &[u8]) -> Vec<u8> {
     match data.split_first() {
         Some((first, rest)) if first & 1 == 1 => {
@@ -93,7 +93,7 @@ fuzz_target!(|data: &[u8]| {
     let mut reading = ours.try_clone().expect("a second handle");
     std::thread::scope(|threads| {
         let sends = threads.spawn(move || {
-            // The server resets connections that make no sense.
+            // Writing may fail, because the server resets invalid connections.
             let _ = ours.write_all(&session(data)).and_then(|()| ours.shutdown(Shutdown::Write));
         });
         let reads = threads.spawn(move || {
@@ -110,7 +110,7 @@ fuzz_target!(|data: &[u8]| {
             Err(ended @ (Ended::TimedOut(_) | Ended::Io(_))) => panic!("{ended}"),
             Err(_) => {}
         }
-        // Ended in full: what a thread still frees afterwards would count as a leak.
+        // Join the threads, because memory that a thread frees later would count as a leak.
         sends.join().expect("no panic");
         reads.join().expect("no panic");
     });

@@ -1,5 +1,5 @@
-//! Fuzzes two parts of a campaign, one after the other: they are read to their end or refused with a message;
-//! nothing panics.
+//! Fuzzes the reader of campaign parts with two parts in sequence. It must accept each part or reject it with a
+//! message, and never panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

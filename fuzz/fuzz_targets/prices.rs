@@ -1,4 +1,4 @@
-//! Fuzzes a list of prices: it is read to its end or refused with a message; nothing panics.
+//! Fuzzes the parser of price lists. It must accept the list or reject it with a message, and never panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Fuzzes a store: it is read to its end or refused with a message; nothing panics.
+//! Fuzzes the reader of stores. It must accept the store or reject it with a message, and never panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

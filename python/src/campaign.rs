@@ -1,6 +1,6 @@
-//! Campaigns of a store: read back once, then tables, exports and reports of it.
+//! Campaigns of a store. A campaign is read once and then provides tables, exports and reports.
 //!
-//! Leaves out running them; see `run`.
+//! Campaigns are run in `run`.
 
 use crate::errors::{Raised, bad_input, detached};
 use crate::table::Table;
@@ -12,12 +12,12 @@ use lowtide_studies::ask::{self, Raw};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// What is written, for errors.
+/// Roles of written files, which name the files in errors.
 const REPORT: Role = Role::stored("the report", "");
 const EXPORT: Role = Role::stored("the export", "");
 const PART: Role = Role::new("a part of the campaign", "");
 
-/// A campaign as its store had it when it was read.
+/// A snapshot of a campaign, as read from its store.
 #[pyclass(frozen, module = "lowtide._native")]
 pub struct Campaign {
     store: PathBuf,
@@ -25,7 +25,7 @@ pub struct Campaign {
     record: lowtide_record::Campaign,
 }
 
-/// Reads a campaign of a store: by its number or name, or the last one.
+/// Reads a campaign of a store, given by number or name. Without either, reads the newest campaign.
 #[pyfunction]
 #[pyo3(signature = (store, wanted=None))]
 pub fn load(py: Python<'_>, store: PathBuf, wanted: Option<String>) -> PyResult<Campaign> {
@@ -37,7 +37,7 @@ pub fn load(py: Python<'_>, store: PathBuf, wanted: Option<String>) -> PyResult<
     })
 }
 
-/// The campaigns of a store, oldest first.
+/// Returns a table of the campaigns of a store, oldest first.
 #[pyfunction]
 pub fn campaigns(py: Python<'_>, store: PathBuf) -> PyResult<Table> {
     detached(py, || {
@@ -61,7 +61,8 @@ pub fn campaigns(py: Python<'_>, store: PathBuf) -> PyResult<Table> {
     })
 }
 
-/// Takes the campaigns of stores into another, which is made where there is none; parts of one campaign become one.
+/// Merges the campaigns of `stores` into the store `output`, which is created if missing. Parts of one campaign
+/// become one campaign.
 #[pyfunction]
 pub fn merge(py: Python<'_>, stores: Vec<PathBuf>, output: PathBuf) -> PyResult<Table> {
     detached(py, || {
@@ -110,7 +111,7 @@ impl Campaign {
         self.store.clone()
     }
 
-    /// Its number in the store.
+    /// The campaign's number in the store.
     #[getter]
     fn number(&self) -> i64 {
         self.number
@@ -128,13 +129,13 @@ impl Campaign {
         &self.record.title
     }
 
-    /// The target as it would be typed.
+    /// The target as the user would write it.
     #[getter]
     fn target(&self) -> &str {
         &self.record.target
     }
 
-    /// The experiment with every override in it.
+    /// The experiment's text with every override applied.
     #[getter]
     fn experiment(&self) -> &str {
         &self.record.experiment
@@ -152,37 +153,38 @@ impl Campaign {
         self.record.seed
     }
 
-    /// Sizes and times were divided by this.
+    /// The scale: sizes and times were divided by this number.
     #[getter]
     fn scale(&self) -> u64 {
         self.record.scale
     }
 
-    /// The version of lowtide that ran it.
+    /// The version of lowtide that ran the campaign.
     #[getter]
     fn version(&self) -> &str {
         &self.record.version
     }
 
-    /// When it began (RFC 3339).
+    /// Start of the campaign (RFC 3339).
     #[getter]
     fn started_at(&self) -> &str {
         &self.record.started_at
     }
 
-    /// The command line that reproduces it.
+    /// The command line that reproduces the campaign.
     #[getter]
     fn command(&self) -> &str {
         &self.record.command
     }
 
-    /// Facts about the machine and the target, in order; a name may come more than once.
+    /// Facts about the machine and the target, in order. A name may occur several times.
     #[getter]
     fn environment(&self) -> Vec<(String, String)> {
         self.record.environment.clone()
     }
 
-    /// How many cells there are, and how many of them are done, have failed, and were spared: their levels are predicted.
+    /// The numbers of all cells, done cells, failed cells and skipped cells. The levels of skipped cells are
+    /// predicted.
     #[getter]
     fn progress(&self) -> (usize, usize, usize, usize) {
         let count = |status| self.record.cells.iter().filter(|cell| cell.status == status).count();
@@ -190,7 +192,7 @@ impl Campaign {
         (self.record.cells.len(), done, failed, count(lowtide_record::Status::Spared))
     }
 
-    /// A table of it: `cells`, `intervals`, `steady`, `transactions` or `histograms`.
+    /// Returns a table of the campaign: `cells`, `intervals`, `steady`, `transactions` or `histograms`.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
         detached(py, || {
             let frame = match name {
@@ -210,7 +212,7 @@ impl Campaign {
         })
     }
 
-    /// Every raw number as text: `csv`, `json` or `transactions`.
+    /// Exports all raw numbers as text. `format` is `csv`, `json` or `transactions`.
     fn export(&self, py: Python<'_>, format: &str) -> PyResult<String> {
         detached(py, || {
             let raw = match format {
@@ -223,41 +225,41 @@ impl Campaign {
         })
     }
 
-    /// Writes every raw number, as `export` gives it, to a file: all of it, or nothing.
+    /// Writes the result of `export` to a file, atomically.
     fn write_export(&self, py: Python<'_>, path: PathBuf, format: &str) -> PyResult<()> {
         let text = self.export(py, format)?;
         write_file(py, path, text.as_bytes(), "the export")
     }
 
-    /// The report as one HTML page.
+    /// Returns the report as one HTML page.
     fn html(&self, py: Python<'_>) -> PyResult<String> {
         self.with_report(py, |report| report.html())
     }
 
-    /// Writes that page to a file: all of it, or nothing.
+    /// Writes the HTML report to a file, atomically.
     fn write_report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let html = self.html(py)?;
         write_file(py, path, html.as_bytes(), "the report")
     }
 
-    /// The answer as text, as `lowtide store show` prints it.
+    /// Returns the report as text, in the format of `lowtide store show`.
     #[pyo3(signature = (width=110))]
     fn text(&self, py: Python<'_>, width: usize) -> PyResult<String> {
         self.with_report(py, |report| report.terminal(width))
     }
 
-    /// The sentences of the answer, the most important first.
+    /// Returns the sentences of the verdict, the most important first.
     fn verdict(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.with_report(py, |report| report.verdict)
     }
 
-    /// The figures as SVG: file name and content.
+    /// Returns the figures as SVG: file name and content of each.
     fn figures(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         self.with_report(py, |report| report.figures())
     }
 }
 
-/// Writes a file, which errors call `what`: all of it, or nothing, and onto nothing that would be lost.
+/// Writes a file atomically. Refuses to overwrite a file whose contents would be lost. Errors call the file `what`.
 #[pyfunction]
 pub fn write_file(py: Python<'_>, path: PathBuf, content: &[u8], what: &str) -> PyResult<()> {
     let role = match what {

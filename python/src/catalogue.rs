@@ -1,6 +1,6 @@
-//! The catalogue as tables: devices, experiments and published numbers that come with lowtide.
+//! The catalogue as tables: the devices, experiments and published numbers included in lowtide.
 //!
-//! Leaves out the files themselves, which are named by these.
+//! The tables name the files of the catalogue but do not contain them.
 
 use crate::campaign::column;
 use crate::errors::detached;
@@ -16,7 +16,7 @@ fn words(name: &str, doc: &str, values: impl Iterator<Item = Option<String>>) ->
     column(name, doc, Values::Text(values.map(|text| text.map(Arc::from)).collect()))
 }
 
-/// The simulated devices.
+/// Returns a table of the simulated devices.
 #[pyfunction]
 pub fn devices(py: Python<'_>) -> PyResult<Table> {
     detached(py, || {
@@ -51,7 +51,7 @@ pub fn devices(py: Python<'_>) -> PyResult<Table> {
     })
 }
 
-/// The experiments.
+/// Returns a table of the experiments.
 #[pyfunction]
 pub fn experiments(py: Python<'_>) -> PyResult<Table> {
     detached(py, || {
@@ -72,7 +72,7 @@ pub fn experiments(py: Python<'_>) -> PyResult<Table> {
     })
 }
 
-/// The numbers of a published study: what others measured, each with its source.
+/// Returns a table of the numbers of a published study, each with its source.
 #[pyfunction]
 pub fn published(py: Python<'_>, study: String) -> PyResult<Table> {
     detached(py, || {

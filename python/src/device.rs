@@ -1,7 +1,7 @@
-//! A simulated device that Python drives itself: arrays of requests in, instants of completion out.
+//! A simulated device that Python code drives directly: it takes arrays of requests and returns completion times.
 //!
-//! Requests that the device does not take are found before any is submitted. Leaves out what `lowtide.Device` says better:
-//! operations by name, lengths that are all the same, filling.
+//! All requests are checked before the first is submitted. The Python class `lowtide.Device` adds named operations, a
+//! common length for all requests, and filling.
 
 use crate::errors::{Raised, bad_input, detached};
 use crate::plan::source;
@@ -14,34 +14,34 @@ use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use std::sync::{Mutex, MutexGuard};
 
-/// So many requests are submitted between two looks for signals.
+/// Number of requests submitted between two checks for signals.
 const STEP: usize = 1 << 16;
 
-/// Instants beyond this are refused: there is room for what a device adds.
+/// Latest accepted submission time in nanoseconds. The limit leaves room for the device's service times.
 const LATEST: u64 = 1 << 62;
 
-/// A simulated device, as new.
+/// A simulated device in its initial state.
 #[pyclass(frozen, module = "lowtide._native")]
 pub struct Device {
-    /// The name it is called by.
+    /// The device's name.
     #[pyo3(get)]
     name: String,
-    /// A line for people.
+    /// The device's title: one line for people.
     #[pyo3(get)]
     title: String,
-    /// So many times smaller.
+    /// The scale: the capacity is divided by this number.
     #[pyo3(get)]
     scale: u64,
     /// The seed of every random choice.
     #[pyo3(get)]
     seed: u64,
-    /// Bytes the host may address.
+    /// Bytes that the host can address.
     #[pyo3(get)]
     capacity: u64,
-    /// Offsets and lengths are multiples of this.
+    /// Logical block size in bytes. Offsets and lengths must be multiples of it.
     #[pyo3(get)]
     logical_block: u64,
-    /// All bytes behind the capacity, where garbage is collected in them.
+    /// The NAND capacity in bytes; `None` if the device does not collect garbage.
     #[pyo3(get)]
     raw_capacity: Option<u64>,
     state: Mutex<State>,
@@ -52,7 +52,7 @@ struct State {
     now: VirtualTime,
 }
 
-/// Instants of completion and of submission, in nanoseconds.
+/// Completion times and submission times, in nanoseconds.
 type Instants<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
 
 impl Device {
@@ -62,7 +62,8 @@ impl Device {
             .map_err(|_| Raised::Panic("this device met a bug before, and is not to be used".to_owned()))
     }
 
-    /// Submits requests; lists of operations and lengths have one element for all requests, or one for each.
+    /// Submits requests. The lists of operations and lengths have one element for all requests or one element per
+    /// request. Returns completion times and submission times.
     fn batch(
         &self,
         (ops, offsets, lengths): (&[Op], &[u64], &[u64]),
@@ -118,7 +119,7 @@ fn each<T: Copy>(values: &[T]) -> Each<'_, T> {
     }
 }
 
-/// The operation of a code; `lowtide.Op` has their names.
+/// Returns the operation for a code. `lowtide.Op` names the codes.
 fn op(code: &u8) -> Result<Op, Raised> {
     Ok(match code {
         0 => Op::Read,
@@ -133,7 +134,7 @@ fn op(code: &u8) -> Result<Op, Raised> {
 
 #[pymethods]
 impl Device {
-    /// The device of that name or path, or the one that `text` describes, as new.
+    /// Creates the device with the given name or path, or the device described by `text`.
     #[new]
     #[pyo3(signature = (name, text=None, *, scale=1, seed=1))]
     fn new(py: Python<'_>, name: String, text: Option<String>, scale: u64, seed: u64) -> PyResult<Self> {
@@ -159,7 +160,7 @@ impl Device {
         detached(py, || Ok(self.state()?.now.as_nanos()))
     }
 
-    /// What the device has counted, by name.
+    /// The device's counters, by name.
     fn counters(&self, py: Python<'_>) -> PyResult<Vec<(String, u64)>> {
         let counted: Counters = detached(py, || Ok(self.state()?.device.counters()))?;
         let json = serde_json::to_value(counted).expect("counters are plain numbers");
@@ -167,14 +168,14 @@ impl Device {
         Ok(all.iter().map(|(name, count)| (name.clone(), count.as_u64().unwrap_or_default())).collect())
     }
 
-    /// Erase cycles of each block; empty where there is no NAND.
+    /// Erase cycles of each block. Empty if the device has no NAND.
     fn erase_counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         let counts = detached(py, || Ok(self.state()?.device.erase_counts()))?;
         Ok(PyArray1::from_vec(py, counts))
     }
 
-    /// Submits requests: `depth` are in flight, or each is submitted at its instant. When each was done, and when it was
-    /// submitted, in the order of the requests.
+    /// Submits requests: with `at`, each request at its own time; otherwise with `depth` requests in flight. Returns
+    /// completion times and submission times, in the order of the requests.
     #[pyo3(signature = (ops, offsets, lengths, *, at=None, depth=1))]
     fn submit<'py>(
         &self,
@@ -185,7 +186,7 @@ impl Device {
         at: Option<PyReadonlyArray1<'py, u64>>,
         depth: usize,
     ) -> PyResult<Instants<'py>> {
-        // Copies: other threads of Python may write to the arrays meanwhile.
+        // Copy the arrays, because other Python threads may write to them while the GIL is released.
         let (ops, offsets, lengths) = (ops.to_vec()?, offsets.to_vec()?, lengths.to_vec()?);
         let at = at.map(|at| at.to_vec()).transpose()?;
         let (done, begun) = detached(py, || {
@@ -204,7 +205,7 @@ impl Device {
         Ok((PyArray1::from_vec(py, done), PyArray1::from_vec(py, begun)))
     }
 
-    /// Lets the device be idle for so many nanoseconds.
+    /// Keeps the device idle for `span_ns` nanoseconds.
     fn idle(&self, py: Python<'_>, span_ns: u64) -> PyResult<()> {
         detached(py, || {
             let mut state = self.state()?;
@@ -219,7 +220,7 @@ impl Device {
         })
     }
 
-    /// Erases everything; wear stays.
+    /// Erases all data. The wear remains.
     fn secure_erase(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || {
             self.state()?.device.secure_erase();

@@ -1,21 +1,22 @@
-//! Errors on their way to Python: the classes of `lowtide._errors`, with the text that the command line prints.
+//! Conversion of errors to Python exceptions: the classes of `lowtide._errors`, with the messages of the command
+//! line.
 //!
-//! Leaves out the kinds of failures (`lowtide_studies::failure`).
+//! Kinds of failures are in `lowtide_studies::failure`.
 
 use lowtide_studies::failure::{Failure, Kind};
 use pyo3::prelude::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Why a call into lowtide failed.
+/// The reason why a call into lowtide failed.
 pub enum Raised {
     /// A failure with its message and kind.
     Failure(Failure),
-    /// A part of a campaign that cannot be taken, for what is in it.
+    /// A part of a campaign whose contents are unacceptable.
     BadPart(Failure),
-    /// A bug of ours, in its words.
+    /// A bug in lowtide, with the panic message.
     Panic(String),
-    /// Something of Python: a signal, or a callable that raised.
+    /// A Python exception, from a signal or a callable.
     Python(PyErr),
 }
 
@@ -26,14 +27,14 @@ impl<E: Into<Failure>> From<E> for Raised {
 }
 
 impl Raised {
-    /// Of the payload of a panic.
+    /// Creates the error for the payload of a panic.
     pub fn panic(payload: &(dyn Any + Send)) -> Self {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
         Raised::Panic(text.unwrap_or_else(|| "it does not say what happened".to_owned()))
     }
 
-    /// The exception.
+    /// Converts the error to an exception.
     pub fn into_exception(self, py: Python<'_>) -> PyErr {
         match self {
             Raised::Python(error) => error,
@@ -52,18 +53,18 @@ impl Raised {
     }
 }
 
-/// Does something without the GIL; a panic in it is an exception.
+/// Runs `what` without the GIL. A panic becomes an exception.
 pub fn detached<T: Send>(py: Python<'_>, what: impl FnOnce() -> Result<T, Raised> + Send) -> PyResult<T> {
     let result = py.detach(|| catch_unwind(AssertUnwindSafe(what)));
     result.unwrap_or_else(|payload| Err(Raised::panic(&*payload))).map_err(|error| error.into_exception(py))
 }
 
-/// Input that cannot be used, in the words of what is wrong and what would be accepted.
+/// An error for unusable input. `message` is the problem; `help` is the accepted input.
 pub fn bad_input(message: impl std::fmt::Display, help: impl std::fmt::Display) -> Raised {
     Raised::Failure(Failure::usage(message, help))
 }
 
-/// The exception of a kind with what a failure says.
+/// Creates the exception of a kind from a failure.
 fn told(py: Python<'_>, kind: &str, failure: &Failure) -> PyErr {
     let help = |report: &miette::Report| report.help().map(|help| help.to_string());
     let one = |report: &miette::Report| (report.to_string(), help(report));
@@ -71,7 +72,7 @@ fn told(py: Python<'_>, kind: &str, failure: &Failure) -> PyErr {
     made(py, kind, &failure.text(), problems)
 }
 
-/// The exception of a kind, made where the classes are.
+/// Creates the exception of a kind in `lowtide._errors`, which defines the classes.
 fn made(py: Python<'_>, kind: &str, text: &str, problems: Vec<(String, Option<String>)>) -> PyErr {
     let made =
         py.import("lowtide._errors").and_then(|errors| errors.getattr("made")?.call1((kind, text, problems)));

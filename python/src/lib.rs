@@ -1,10 +1,10 @@
-//! The native module of the Python package `lowtide`: plans, campaigns, tables and devices, as plain as Python can take them.
+//! The native module of the Python package `lowtide`: plans, campaigns, tables and devices with a minimal interface.
 //!
 //! ```text
 //!   lowtide (Python: names, defaults, DataFrames) ──► lowtide._native (this) ──► lab ──► device, host, core
 //! ```
 //!
-//! The GIL is released while anything measures. Leaves out what Python says better: defaults, `repr`s, DataFrames.
+//! The GIL is released during measurements. The Python package adds defaults, `repr`s and DataFrames.
 
 mod campaign;
 mod catalogue;
@@ -19,11 +19,11 @@ mod table;
 use lowtide_host::memory::HugePages;
 use pyo3::pymodule;
 
-/// Simulated drives live in hundreds of megabytes of tables that are read at random.
+/// Huge pages, because simulated drives read hundreds of megabytes of tables at random.
 #[global_allocator]
 static ALLOCATOR: HugePages = HugePages;
 
-/// What the package is made of; `lowtide` has it in a form for people.
+/// Native parts of the package. `lowtide` wraps them in a convenient interface.
 #[pymodule]
 mod _native {
     #[pymodule_export]

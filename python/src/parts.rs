@@ -1,6 +1,6 @@
-//! A campaign whose groups are run elsewhere: a store that is held meanwhile, and takes their parts as they come.
+//! A campaign whose groups run on other machines. Its store stays locked and merges their parts as they arrive.
 //!
-//! Leaves out how parts travel and where they are run; `lowtide.distributed` does that.
+//! `lowtide.distributed` chooses the machines and transfers the parts.
 
 use crate::errors::{Raised, detached};
 use crate::plan::Plan;
@@ -9,20 +9,20 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// Makes a part of a plan in which nothing is measured yet, at a path where there is nothing.
+/// Creates a part of a plan without measurements, at an unused path.
 #[pyfunction]
 pub fn begin(py: Python<'_>, plan: &Plan, part: PathBuf) -> PyResult<()> {
     detached(py, || Ok(Store::open(&part)?.begin(&plan.plan, &plan.about()).map(drop)?))
 }
 
-/// Makes a part, at a path where there is nothing, of one that may be written to meanwhile: with the cells that have ended.
+/// Copies the completed cells of a part to an unused path. The original may be written to during the copy.
 #[pyfunction]
 pub fn snapshot(py: Python<'_>, part: PathBuf, copy: PathBuf) -> PyResult<()> {
     detached(py, || Ok(store::snapshot(&part, &copy)?))
 }
 
 impl Plan {
-    /// What a campaign says of itself that begins now, here.
+    /// The description of a campaign that starts now on this machine.
     pub fn about(&self) -> About {
         About {
             started_at: jiff::Timestamp::now().to_string(),
@@ -32,23 +32,23 @@ impl Plan {
     }
 }
 
-/// A store which nobody else writes to until it is closed, and a campaign in it once that has begun.
+/// A store that is locked against other writers until it is closed. It holds one campaign once `begin` was called.
 #[pyclass(frozen, module = "lowtide._native")]
 pub struct Parts {
     open: Mutex<Option<Open>>,
 }
 
-/// Tells a bad part, in whose place another may come, from a store that cannot take any.
+/// Distinguishes a bad part, which can be replaced, from a failure of the store.
 fn raised(error: StoreError) -> Raised {
     if error.is_of_part() { Raised::BadPart(error.into()) } else { error.into() }
 }
 
 struct Open {
     store: Store,
-    /// Whether it was made for this.
+    /// `true` if the store was created here.
     new: bool,
     resume: bool,
-    /// The campaign's number.
+    /// The campaign's number, once it has begun.
     campaign: Option<i64>,
 }
 
@@ -67,7 +67,7 @@ impl Parts {
 
 #[pymethods]
 impl Parts {
-    /// Opens a store, making it where there is none, or with `resume` one that is there; it is held from now on.
+    /// Opens and locks a store. Without `resume`, a missing store is created; with `resume`, the store must exist.
     #[new]
     fn new(py: Python<'_>, store: PathBuf, resume: bool) -> PyResult<Self> {
         detached(py, || {
@@ -78,8 +78,8 @@ impl Parts {
         })
     }
 
-    /// Begins a campaign with a part of it; with `resume`, goes on with the last one of the same plan. Its number, and the cells
-    /// that are done.
+    /// Begins a campaign from a part. With `resume`, continues the newest campaign of the part's plan. Returns the
+    /// campaign's number and the cells that are done.
     fn begin(&self, py: Python<'_>, part: PathBuf) -> PyResult<(i64, Vec<u32>)> {
         self.with(py, |open| {
             let (campaign, done) = if open.resume {
@@ -92,17 +92,18 @@ impl Parts {
         })
     }
 
-    /// Takes what was measured in a part, once it is checked; which cells came and are done.
+    /// Checks a part and merges its measurements. Returns the merged cells that are done.
     fn join(&self, py: Python<'_>, part: PathBuf) -> PyResult<Vec<u32>> {
         self.with(py, |open| open.store.join(&part, open.campaign.expect("it has begun")).map_err(raised))
     }
 
-    /// Makes a part with these cells as they are here, at a path where there is nothing.
+    /// Creates a part with the current state of these cells, at an unused path.
     fn extract(&self, py: Python<'_>, cells: Vec<u32>, part: PathBuf) -> PyResult<()> {
         self.with(py, |open| Ok(open.store.extract(open.campaign.expect("it has begun"), &cells, &part)?))
     }
 
-    /// Closes the store, after which nothing else is asked; one that was made for this and has no campaign is removed.
+    /// Closes the store. Removes a store that was created here and has no campaign. No other method may be called
+    /// afterwards.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || match self.open.lock().expect("nobody panics while holding it").take() {
             Some(open) if open.new => Ok(open.store.close_or_remove_empty()?),

@@ -1,6 +1,6 @@
-//! Plans: what would be run, and which cells of it stay together.
+//! Plans: the cells that would run, and their groups.
 //!
-//! Leaves out running them; see `run`.
+//! Plans are run in `run`.
 
 use crate::errors::detached;
 use crate::table::Table;
@@ -16,7 +16,7 @@ pub struct Plan {
     pub plan: LabPlan,
 }
 
-/// The source of an experiment or a device: a name or path, or a text that errors call by the name.
+/// The source of an experiment or a device: a name or path, or a text that errors call `name`.
 pub fn source(name: String, text: Option<String>) -> Source {
     match text {
         None => Source::Named(name),
@@ -24,7 +24,7 @@ pub fn source(name: String, text: Option<String>) -> Source {
     }
 }
 
-/// Plans an experiment: the one of that name or path, or the one in `text`, which errors call `name`.
+/// Plans the experiment with the given name or path, or the experiment in `text`, which errors call `name`.
 #[pyfunction]
 #[pyo3(signature = (name, text=None, *, set=Vec::new(), target=None, scale=1, seed=1))]
 pub fn plan(
@@ -43,7 +43,8 @@ pub fn plan(
     })
 }
 
-/// What an experiment runs on, as it would be typed, before that is looked for: it may be of another machine.
+/// Returns an experiment's target as the user would write it. The target is not looked up, so it may be on another
+/// machine.
 #[pyfunction]
 #[pyo3(signature = (name, text=None, *, set=Vec::new(), target=None))]
 pub fn target_of(
@@ -73,13 +74,13 @@ impl Plan {
         &self.plan.experiment.title
     }
 
-    /// The target as it would be typed.
+    /// The target as the user would write it.
     #[getter]
     fn target(&self) -> String {
         self.plan.experiment.target.to_string()
     }
 
-    /// The experiment with every override in it; addresses of servers without their passwords.
+    /// The experiment's text with every override applied, without the passwords of server addresses.
     #[getter]
     fn experiment(&self) -> String {
         self.plan.experiment.without_passwords(self.plan.experiment.text())
@@ -91,25 +92,25 @@ impl Plan {
         self.plan.seed.get()
     }
 
-    /// Sizes and times are divided by this.
+    /// The scale: sizes and times are divided by this number.
     #[getter]
     fn scale(&self) -> u64 {
         self.plan.scale
     }
 
-    /// Whether it runs on models in virtual time.
+    /// `True` if the plan runs on models in virtual time.
     #[getter]
     fn simulated(&self) -> bool {
         self.plan.target.is_simulated()
     }
 
-    /// Whether it attaches drives, which the program `lowtide` serves.
+    /// `True` if the plan attaches drives, which the program `lowtide` serves.
     #[getter]
     pub fn attached(&self) -> bool {
         matches!(self.plan.target, PlanTarget::Attached(_))
     }
 
-    /// The serial number of the block device that it runs on, or what stands for it.
+    /// The serial number of the target block device, or its substitute; `None` for other targets.
     #[getter]
     fn serial(&self) -> Option<String> {
         match &self.plan.target {
@@ -118,31 +119,31 @@ impl Plan {
         }
     }
 
-    /// A text that is the same for plans that measure the same.
+    /// A fingerprint that is equal for plans with equal measurements.
     #[getter]
     fn identity(&self) -> String {
         self.plan.identity()
     }
 
-    /// What the experiment asks for and the target cannot do.
+    /// Requested features that the target does not support.
     #[getter]
     fn ignored(&self) -> Vec<String> {
         self.plan.ignored()
     }
 
-    /// The command line that runs it.
+    /// The command line that runs the plan.
     #[getter]
     fn command(&self) -> String {
         self.asked.command()
     }
 
-    /// The cells that share a history and run in order, group by group.
+    /// Groups of cells. The cells of a group share a history and run in order.
     #[getter]
     fn groups(&self) -> Vec<Vec<usize>> {
         self.plan.groups.clone()
     }
 
-    /// What each group runs on, as it would be typed: its device, or the target.
+    /// The target of each group, as the user would write it: the group's device, or the target of the plan.
     #[getter]
     fn group_targets(&self) -> Vec<String> {
         let of = |group: &Vec<usize>| {
@@ -152,7 +153,7 @@ impl Plan {
         self.plan.groups.iter().map(of).collect()
     }
 
-    /// The cells.
+    /// Returns a table of the cells.
     fn cells(&self) -> Table {
         Table::new(frame::planned(&self.plan))
     }

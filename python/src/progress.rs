@@ -1,7 +1,7 @@
-//! What a campaign says while it runs, kept until the calling thread hands it on: callables of Python run there, and never
-//! keep a measurement waiting.
+//! Progress events of a running campaign, queued until the calling thread delivers them. Python callables run in the
+//! calling thread, so they never delay a measurement.
 //!
-//! Of a cell only the newest is kept. Leaves out who listens.
+//! Only the newest progress event of each running cell is kept. Events are delivered in `run`.
 
 use lowtide_lab::campaign::{Progress, Stage};
 use lowtide_lab::plan::PlannedCell;
@@ -12,33 +12,33 @@ use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-/// Something that happened.
+/// A progress event.
 pub enum Event {
-    /// The campaign is in the store.
+    /// The campaign was recorded in the store.
     Begun { campaign: i64 },
-    /// A cell is prepared or measured.
+    /// A cell is being replayed, prepared or measured.
     Cell { cell: u32, label: String, stage: Stage, share: f64, row: Option<Box<Row>> },
     /// A cell ended.
     Ended { cell: u32, label: String, failure: Option<String>, verdict: Option<Verdict>, unit: &'static str },
-    /// Cells that will not be measured.
+    /// Cells were skipped.
     Spared { cells: usize },
-    /// Something the user should know.
+    /// A message to the user.
     Note { text: String },
 }
 
 #[derive(Default)]
 struct Kept {
     happened: Vec<Event>,
-    /// The newest of each running cell.
+    /// The newest event of each running cell.
     running: BTreeMap<u32, Event>,
     verdicts: BTreeMap<u32, Verdict>,
     campaign: Option<i64>,
 }
 
-/// Hears a campaign.
+/// Collects the events of a campaign.
 pub struct Heard {
     kept: Mutex<Kept>,
-    /// Whether anybody wants to know how cells go on.
+    /// `true` if progress of running cells is wanted.
     listened: bool,
 }
 
@@ -51,7 +51,7 @@ impl Heard {
         self.kept.lock().expect("nobody panics while holding it")
     }
 
-    /// What happened since the last time, the running cells last.
+    /// Takes the events since the last call. Events of running cells come last.
     pub fn take(&self) -> Vec<Event> {
         let mut kept = self.kept();
         let mut all = std::mem::take(&mut kept.happened);
@@ -59,7 +59,7 @@ impl Heard {
         all
     }
 
-    /// The campaign's number, once it has one.
+    /// The campaign's number, once assigned.
     pub fn campaign(&self) -> Option<i64> {
         self.kept().campaign
     }
@@ -104,7 +104,7 @@ impl Progress for Heard {
 }
 
 impl Event {
-    /// As the keywords of `lowtide.Event`.
+    /// Converts the event to the keyword arguments of `lowtide.Event`.
     pub fn into_dict<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         match self {
@@ -156,7 +156,7 @@ impl Event {
     }
 }
 
-/// The interval that was measured last, by the names of the columns of `intervals`.
+/// Converts an interval to a dict, with the column names of the table `intervals`.
 fn row<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("start_s", row.start_ns as f64 / 1e9)?;

@@ -1,11 +1,11 @@
-//! Running a plan: on threads of its own, while the calling one hands on progress and looks for signals.
+//! Runs a plan in separate threads, while the calling thread delivers progress events and checks for signals.
 //!
 //! ```text
 //!   calling thread: every 100 ms ─► progress(event), signals? ─► interrupt flag ─┐
 //!   campaign thread ─► groups on as many threads as asked for ─► store ◄─────────┘ ends in good order
 //! ```
 //!
-//! Leaves out what is run, and reading it back.
+//! Plans are in `plan`. Campaigns are read back in `campaign`.
 
 use crate::errors::{Raised, bad_input};
 use crate::plan::Plan;
@@ -21,24 +21,25 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How often the calling thread looks for signals and hands on progress.
+/// Interval at which the calling thread checks for signals and delivers progress events.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How a campaign ended.
+/// The outcome of a campaign.
 #[pyclass(frozen, get_all, module = "lowtide._native")]
 pub struct Outcome {
-    /// Its number in the store.
+    /// The campaign's number in the store.
     campaign: i64,
-    /// Cells that failed.
+    /// Number of failed cells.
     failed: u32,
-    /// Whether it was interrupted.
+    /// `True` if the campaign was interrupted.
     interrupted: bool,
-    /// What the user should know.
+    /// Messages to the user.
     notes: Vec<String>,
 }
 
-/// Runs the groups of a plan, all of them or those given, into a store. `progress` is called with a dict for each event, `look`
-/// ten times a second; what they raise, and Ctrl-C, end the campaign in good order before they are raised here.
+/// Runs all groups of a plan, or the given groups, and stores the results. `progress` is called with a dict for each
+/// event, and `look` ten times a second. An exception from either callable, or Ctrl-C, stops the campaign cleanly and
+/// is then raised.
 #[pyfunction]
 #[pyo3(signature = (plan, store, *, groups=None, resume=false, jobs=None, destroy=None, force_signature=false, progress=None,
                     look=None))]
@@ -66,7 +67,7 @@ pub fn run<'py>(
         attached::set_server(server_of);
         program().map_err(|text| bad_input(NEEDED, text).into_exception(py))?;
     }
-    // Checks the experiment's own file; the campaign checks all others.
+    // Check the store's path against the plan's files here. The campaign checks all other files.
     output::store(&store, &plan.asked.files(&planned))
         .map_err(|error| Raised::from(error).into_exception(py))?;
     planned.allow(destroy, force_signature);
@@ -84,9 +85,9 @@ pub fn run<'py>(
         let (interrupt, heard) = (Arc::clone(&interrupt), Arc::clone(&heard));
         let whole = move || {
             let run = || campaign::run(&planned, &store, &about, resume, &interrupt, &*heard);
-            // The store is closed here, before anybody opens it again.
+            // The store is closed before the outcome is sent, so that the caller can open it again.
             let outcome = campaign::with_jobs(jobs, || run().map(|(_, outcome)| outcome));
-            // Nobody waits any more where the process ends.
+            // Sending fails only if the receiver is gone because the process ends.
             let _ = sender.send(outcome);
         };
         std::thread::Builder::new().name("lowtide".to_owned()).spawn(whole)?
@@ -125,23 +126,23 @@ pub fn run<'py>(
 
 type Ended = Mutex<Receiver<Result<campaign::Outcome, CampaignError>>>;
 
-/// Waits a little for the end.
+/// Waits for the outcome for at most [`LOOK`].
 fn receive(ended: &Ended) -> Result<Result<campaign::Outcome, CampaignError>, RecvTimeoutError> {
     ended.lock().expect("nobody else waits").recv_timeout(LOOK)
 }
 
-/// Hands on what a campaign says.
+/// Delivers the events of a campaign.
 struct Teller<'py> {
     progress: Option<Bound<'py, PyAny>>,
-    /// Whoever else may end it.
+    /// Another callable that can stop the campaign by raising an exception.
     look: Option<Bound<'py, PyAny>>,
     notes: Vec<String>,
-    /// What ended it: a signal, or one of the callables.
+    /// The exception that stopped the campaign, from a signal or a callable.
     raised: Option<PyErr>,
 }
 
 impl<'py> Teller<'py> {
-    /// Hands on events, and looks for signals; whether the campaign may go on.
+    /// Delivers events and checks for signals. Returns `false` if the campaign must stop.
     fn tell(&mut self, py: Python<'py>, events: Vec<Event>) -> bool {
         for event in events {
             if let Event::Note { text } = &event {
@@ -155,7 +156,7 @@ impl<'py> Teller<'py> {
         if let (Some(look), None) = (&self.look, &self.raised) {
             self.raised = look.call0().err();
         }
-        // A second signal, too, waits for the orderly end.
+        // A second signal does not shorten the clean stop.
         if let (Err(error), None) = (py.check_signals(), &self.raised) {
             self.raised = Some(error);
         }
@@ -163,7 +164,7 @@ impl<'py> Teller<'py> {
     }
 }
 
-/// Says on an exception how the campaign goes on, where Python knows notes (3.11).
+/// Adds a note on resuming the campaign to an exception, if Python supports notes (3.11 and later).
 fn noted(py: Python<'_>, error: &PyErr, campaign: Option<i64>) {
     if let Some(number) = campaign {
         let note = format!(
@@ -176,7 +177,7 @@ fn noted(py: Python<'_>, error: &PyErr, campaign: Option<i64>) {
 const NEEDED: &str =
     "this experiment attaches a drive, which the program `lowtide` serves, and that is not in PATH";
 
-/// The program `lowtide` of the path.
+/// Finds the program `lowtide` in `PATH`.
 fn program() -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join("lowtide")).find(|file| file.is_file());

@@ -1,6 +1,6 @@
-//! Tables for Python: an Arrow record batch that pandas, polars, pyarrow and whoever takes Arrow streams are fed from.
+//! Tables for Python: an Arrow record batch for pandas, polars, pyarrow and other consumers of Arrow streams.
 //!
-//! Leaves out what the columns mean (`lowtide_report::frame`), and DataFrames, which `lowtide._tables` makes.
+//! `lowtide_report::frame` defines the columns, and `lowtide._tables` makes DataFrames.
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
@@ -17,7 +17,7 @@ use pyo3::types::{PyCapsule, PyList};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A table: columns of the same length, each with a name, a unit and a line that says what it is.
+/// A table: columns of equal length, each with a name, a unit and a description.
 #[pyclass(frozen, module = "lowtide._native")]
 pub struct Table {
     batch: RecordBatch,
@@ -27,7 +27,7 @@ impl Table {
     pub fn new(frame: Frame) -> Self {
         let rows = frame.rows();
         let (fields, columns): (Vec<Field>, Vec<ArrayRef>) = frame.columns.into_iter().map(arrow).unzip();
-        // A table may have no columns.
+        // Give the number of rows explicitly, because a table may have no columns.
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options);
         Table { batch: batch.expect("columns are as long as each other") }
@@ -69,8 +69,8 @@ impl Table {
         self.batch.num_rows()
     }
 
-    /// The values of a column, as a numpy array or, for words, a list; and for whole numbers and flags of which some are
-    /// absent, where that is.
+    /// Returns the values of a column, as a list for text and a numpy array otherwise. If whole numbers or flags are
+    /// absent, also returns a mask that is true for absent values.
     fn column<'py>(
         &self,
         py: Python<'py>,
@@ -98,7 +98,7 @@ impl Table {
         Ok((PyList::new(py, words.iter())?.into_any(), None))
     }
 
-    /// The table as an Arrow stream (the Arrow PyCapsule interface); a schema that is asked for is not heeded.
+    /// Returns the table as an Arrow stream (the Arrow PyCapsule interface). `requested_schema` is ignored.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -110,7 +110,7 @@ impl Table {
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
     }
 
-    /// The schema of that stream.
+    /// Returns the schema of the Arrow stream.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(&*self.batch.schema()).expect("plain types have a schema");
         PyCapsule::new_with_value(py, schema, c"arrow_schema")

@@ -1,4 +1,4 @@
-//! Bytes of text per second of the rows of a load: what one thread of a client gives to COPY and LOAD DATA.
+//! Benchmark of row generation: bytes of text per second that one client thread produces for `COPY` and `LOAD DATA`.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use lowtide_core::Seed;

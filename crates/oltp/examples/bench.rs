@@ -1,6 +1,7 @@
-//! `cargo run --release --example bench -- postgresql 10 16 30`: what `lowtide bench oltp` measures, built without the rest.
+//! `cargo run --release --example bench -- postgresql 10 16 30` measures the load of `lowtide bench oltp` without
+//! building the command line.
 //!
-//! Not here: all other options.
+//! Other options of `lowtide bench oltp` are not supported.
 
 use lowtide_engines::Engine;
 use lowtide_oltp::bench::{Asked, measure};

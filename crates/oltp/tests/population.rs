@@ -1,6 +1,6 @@
-//! The rows of a load against clause 4.3.3: how many, which values, in which order, and the same for the same seed.
+//! Tests of the rows of a load against clause 4.3.3: number, values, order, and equality for equal seeds.
 //!
-//! Not here: databases; what they make of the rows is checked by the conditions of consistency.
+//! The tests use no database. Consistency conditions check loaded databases.
 
 use lowtide_core::Seed;
 use lowtide_engines::tpcc::population::{count, write};
@@ -41,7 +41,8 @@ fn a_warehouse_has_the_rows_that_the_specification_says() {
             Table::District => 10,
             Table::Customer | Table::History | Table::Orders => 30_000,
             Table::NewOrder => 9_000,
-            // 10 lines an order in the mean; the variance of 5 to 15 is 10, so the standard deviation is 548.
+            // An order has 10 lines on average. The variance of 5 to 15 lines is 10, so the standard deviation of the
+            // sum is 548.
             Table::OrderLine => {
                 assert!(rows.len().abs_diff(300_000) < 5 * 548, "seed {SEED}: {}", rows.len());
                 rows.len()
@@ -92,7 +93,7 @@ fn customers_bear_each_name_and_their_orders_are_a_permutation() {
     assert_eq!((customers[0][5], customers[999][5]), ("BARBARBAR", "EINGEINGEING"));
     assert!(names(1_000).len() < 1_000);
     let bad = customers.iter().filter(|row| row[13] == "BC").count();
-    // 3 000 of 30 000 expected, with a standard deviation of 52.
+    // The expected number is 3 000 of 30 000, with a standard deviation of 52.
     assert!(bad.abs_diff(3_000) < 260, "seed {SEED}: {bad}");
     assert_eq!(column(Table::Customer, "c_balance", &customers).iter().sum::<i64>(), -1_000 * 30_000);
 

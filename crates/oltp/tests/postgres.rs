@@ -1,7 +1,7 @@
-//! TPC-C on a real PostgreSQL server: load, transactions, and everything that may happen to a server.
+//! TPC-C on a real PostgreSQL server: load, transactions and failures.
 //!
-//! Where PostgreSQL is missing, tests say that they were skipped; with `LOWTIDE_REQUIRE_REAL=1` they fail. Not here:
-//! settings in words (unit tests of the crate) and figures (`lowtide bench oltp`).
+//! Without PostgreSQL, tests print that they were skipped. With `LOWTIDE_REQUIRE_REAL` set, they fail instead. Unit
+//! tests of the crate cover the text of settings; `lowtide bench oltp` measures performance.
 
 #[path = "common/network.rs"]
 mod network;
@@ -24,7 +24,7 @@ use std::time::Duration;
 
 const SEED: Seed = Seed::new(20);
 
-/// Says that something was not tested; where `LOWTIDE_REQUIRE_REAL` is set, that is a failure.
+/// Reports a skipped test. Panics if `LOWTIDE_REQUIRE_REAL` is set.
 fn skipped(why: &str) {
     assert!(std::env::var_os("LOWTIDE_REQUIRE_REAL").is_none(), "LOWTIDE_REQUIRE_REAL is set, but {why}");
     println!("skipped: {why}");
@@ -44,7 +44,7 @@ fn places() -> (tempfile::TempDir, Places) {
     (directory, places)
 }
 
-/// A server with the settings; `None`, with a message, where PostgreSQL is missing.
+/// Starts a server with the settings. Without PostgreSQL, prints a message and returns `None`.
 fn server(settings: &Settings, places: &Places) -> Option<Box<dyn Instance>> {
     match postgres::start(settings, places, &Arc::default()) {
         Ok(instance) => Some(instance),
@@ -56,7 +56,7 @@ fn server(settings: &Settings, places: &Places) -> Option<Box<dyn Instance>> {
     }
 }
 
-/// A server that does not wait for the device, so that tests are quick.
+/// Settings of a server that does not wait for the device, for fast tests.
 fn quick() -> Settings {
     Settings { durability: Some(lowtide_engines::Durability::None), ..Settings::default() }
 }
@@ -89,7 +89,7 @@ fn number(database: &dyn Database, query: &str) -> i64 {
     database.number(query).unwrap_or_else(|error| panic!("{query}: {error}"))
 }
 
-/// Runs terminals for a while.
+/// Runs terminals for one interval of `ms` milliseconds.
 fn run(database: &dyn Database, scale: &Scale, terminals: u32, ms: u64) -> Result<Summary, OltpError> {
     let interrupt = AtomicBool::new(false);
     let load = Load {
@@ -149,7 +149,7 @@ fn an_order_takes_from_stock_line_by_line() {
     let ask = |query: &str| number(&*database, query);
     database.execute("UPDATE stock SET s_quantity = 12 WHERE s_i_id = 5").expect("set");
     database.execute("UPDATE stock SET s_quantity = 40 WHERE s_i_id = 9").expect("set");
-    // Item 5 stands in three lines: 12 - 3 is 9, below 10, so 100; then 93; then 84.
+    // Three lines take item 5: 12 − 3 = 9, which is below 10, so 91 is added: 100; then 93; then 84.
     let lines = [(9, 1, 10), (5, 1, 3), (20, 2, 1), (5, 1, 7), (5, 1, 9)];
     assert_eq!(session.run(&order(&lines)), Ok(Outcome::Committed));
     assert_eq!(ask("SELECT s_quantity FROM stock WHERE s_w_id = 1 AND s_i_id = 5"), 84);
@@ -165,14 +165,14 @@ fn an_order_takes_from_stock_line_by_line() {
     assert_eq!(ask("SELECT o_all_local FROM orders WHERE o_w_id = 1 AND o_d_id = 3 AND o_id = 31"), 0);
     assert_eq!(session.statements(), 2);
 
-    // An item that there is not: everything is as before.
+    // An order with an unknown item changes nothing.
     let before = ask("SELECT sum(s_ytd) FROM stock");
     assert_eq!(session.run(&order(&[(9, 1, 10), (101, 1, 1)])), Ok(Outcome::RolledBack));
     assert_eq!(ask("SELECT sum(s_ytd) FROM stock"), before);
     assert_eq!(ask("SELECT d_next_o_id FROM district WHERE d_w_id = 1 AND d_id = 3"), 32);
 }
 
-/// What the environment says of other servers of the user's moves neither ours nor its socket.
+/// Environment variables for other servers change neither lowtide's server nor its socket.
 #[test]
 fn the_environment_says_nothing_to_a_server_of_ours() {
     let output = std::process::Command::new(std::env::current_exe().expect("this program"))
@@ -273,7 +273,7 @@ fn every_condition_holds_after_the_load_and_is_seen_when_it_is_broken() {
 fn sixteen_terminals_leave_everything_consistent_and_miss_no_delivery() {
     let (_directory, places) = places();
     let Some(instance) = server(&quick(), &places) else { return };
-    // Many orders wait at the beginning, so that no district runs out of them.
+    // Many orders are undelivered at the start, so that no district runs out of orders to deliver.
     let scale = Scale { warehouses: 1..=2, customers: 1000, items: 200 };
     let database = instance.database();
     database.load(&scale, SEED, &AtomicBool::new(false), &|_| {}).expect("loaded");
@@ -419,7 +419,7 @@ fn a_named_server_is_asked_through_its_address() {
     assert!(told.contains("connecting to postgresql://bench:***@") && !told.contains("cret"), "{told}");
 }
 
-/// A server, and an address through a network.
+/// Starts a server and a proxy to it. The address has the port of the proxy.
 fn through_a_network() -> Option<(tempfile::TempDir, Box<dyn Instance>, proxy::Proxy, String)> {
     let (directory, instance, _) = loaded(&quick())?;
     let proxy = proxy::Proxy::to(&directory.path().join("run/.s.PGSQL.5432"));
@@ -444,7 +444,7 @@ fn a_server_that_says_nothing_is_given_up() {
     network::a_server_that_says_nothing_is_given_up("postgresql");
 }
 
-/// A session that is kept may be ended while nobody uses it: by an idle timeout, or a server that starts again.
+/// An idle timeout or a server restart may close a cached session while it is not in use.
 #[test]
 fn a_kept_session_that_was_lost_is_opened_again() {
     let Some((_directory, instance, proxy, address)) = through_a_network() else { return };
@@ -478,15 +478,15 @@ fn more_tablespaces_than_tables_are_refused() {
     }
 }
 
-/// Where the program is told that it is the one to be killed.
+/// Environment variable that marks the process to be killed. Its value is the file for the server's process number.
 const VICTIM: &str = "LOWTIDE_TEST_POSTGRES_OF_A_VICTIM";
 
 #[test]
 fn a_server_ends_when_the_program_that_started_it_is_killed() {
     if let Some(path) = std::env::var_os(VICTIM) {
-        // This is the program: it tells the server's number, and waits to be killed.
+        // This is the process to be killed: it writes the server's process number and waits.
         let (_directory, places) = places();
-        // Not in /dev/shm, where what a killed server had would stay.
+        // A killed server would leave its shared memory behind in `/dev/shm`.
         let options = vec![("dynamic_shared_memory_type".to_owned(), "mmap".to_owned())];
         let settings = Settings { options, ..quick() };
         let instance = server(&settings, &places).expect("PostgreSQL is there");
@@ -516,24 +516,24 @@ fn a_server_ends_when_the_program_that_started_it_is_killed() {
     victim.wait().expect("ended");
     let (id, data) = told;
     let gone = || {
-        // A process that nobody waits for any more is still listed for a while, without a program.
+        // A zombie process is still listed in `/proc`, but its `exe` link cannot be read.
         let program = std::fs::read_link(format!("/proc/{id}/exe"));
         program.is_err().then_some(())
     };
     wait_for(gone);
-    // The seventh line ends with the number of the little shared memory that marks a cluster as in use.
+    // The seventh line ends with the number of the System V shared memory segment that marks the cluster as in use.
     let notes = std::fs::read_to_string(data.join("postmaster.pid")).expect("a killed server leaves it");
     let memory = notes.lines().nth(6).and_then(|line| line.split_whitespace().last()).expect("a number");
     let _ = std::process::Command::new("ipcrm").args(["-m", memory]).status();
     let _ = std::fs::remove_dir_all(data.parent().expect("a folder"));
 }
 
-/// What `check` says when the server has ended.
+/// Waits until the server has ended. Returns the error of `check`.
 fn until_it_ended(instance: &mut dyn Instance) -> String {
     wait_for(|| instance.check().err()).to_string()
 }
 
-/// Looks again and again, for a minute at most.
+/// Polls for at most a minute.
 fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
     for _ in 0..6000 {
         if let Some(found) = look() {
@@ -555,7 +555,7 @@ fn a_full_disk_is_told_in_the_servers_words() {
         command.args(["-t", "tmpfs", "-o", size, "none"]).arg(&places.data);
         command.status().is_ok_and(|status| status.success())
     };
-    /// Takes the mount away whatever happens.
+    /// Unmounts the filesystem on drop, even after a panic.
     struct Mounted<'a>(&'a Path);
     impl Drop for Mounted<'_> {
         fn drop(&mut self) {
@@ -582,10 +582,11 @@ fn a_full_disk_is_told_in_the_servers_words() {
     let told = instance.database().load(&Scale::warehouses(4), SEED, &AtomicBool::new(false), &|_| {});
     let seen = told.expect_err("it does not fit");
     let told = seen.to_string();
-    // `disk_full`: "No space left on device", or how much of a block was written where half of one was left.
+    // SQLSTATE 53100 is `disk_full`. Its message is "No space left on device", or the number of bytes written if part
+    // of a block still fitted.
     let words = told.contains("No space left on device") || told.contains("wrote only");
     assert!(told.contains("loading") && told.contains("SQLSTATE 53100") && words, "{told}");
-    // The server lives on, or ended because of it: its log is quoted.
+    // The server may have survived or ended. In both cases the error names its log.
     let told = instance::why(std::slice::from_mut(&mut instance), seen).to_string();
     assert!(told.contains("postgres.log"), "{told}");
     drop(instance);

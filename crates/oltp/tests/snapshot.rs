@@ -1,7 +1,7 @@
-//! Copies of directories: what is in them, whose they are, what they share, and what is left when a copy fails.
+//! Tests of directory copies: contents, ownership, shared blocks, and cleaning up after a failed copy.
 //!
-//! Filesystems that share blocks need root and loop devices; without, those tests say that they were skipped. Not here:
-//! databases (`mariadb`, `postgres`).
+//! Tests of filesystems with shared blocks need root and loop devices. Otherwise they print that they were skipped.
+//! Copies of databases are tested in `mariadb` and `postgres`.
 #![allow(clippy::print_stdout)]
 
 use lowtide_oltp::{OltpError, snapshot};
@@ -14,13 +14,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Says that something was not tested; where `LOWTIDE_REQUIRE_REAL` is set, that is a failure.
+/// Reports a skipped test. Panics if `LOWTIDE_REQUIRE_REAL` is set.
 fn skipped(why: &str) {
     assert!(std::env::var_os("LOWTIDE_REQUIRE_REAL").is_none(), "LOWTIDE_REQUIRE_REAL is set, but {why}");
     println!("skipped: {why}");
 }
 
-/// Two folders deep: text, nothing, a link, a closed folder, and a file that is mostly a hole.
+/// Creates a tree two directories deep, with a text file, an empty file, a symbolic link, a read-only directory and a
+/// sparse file.
 fn tree(at: &Path) {
     fs::create_dir_all(at.join("tables/closed")).expect("made");
     fs::write(at.join("empty"), "").expect("written");
@@ -55,7 +56,7 @@ fn count(at: &Path) -> usize {
     fs::read_dir(at).expect("read").count()
 }
 
-/// Modes that are not ours to leave behind would stop the folder from going away.
+/// Makes the read-only directory writable again, so that the temporary directory can be removed.
 fn open_again(at: &Path) {
     let _ = fs::set_permissions(at.join("tables/closed"), Permissions::from_mode(0o700));
 }
@@ -113,7 +114,7 @@ fn a_copy_that_is_interrupted_or_does_not_fit_leaves_nothing() {
     open_again(&from);
 }
 
-/// A filesystem on a loop device; both go when it is dropped.
+/// A filesystem on a loop device. Dropping it unmounts and removes both.
 struct Mounted(tempfile::TempDir);
 
 impl Mounted {
@@ -152,7 +153,7 @@ fn filesystems_that_can_share_blocks_do() {
     for (make, arguments) in [("mkfs.btrfs", &["-q"][..]), ("mkfs.xfs", &["-q", "-m", "reflink=1"])] {
         let Some(mounted) = Mounted::new(make, arguments) else { continue };
         let (from, to) = (mounted.at().join("from"), mounted.at().join("to"));
-        // From another filesystem: nothing can be shared, and all of it arrives.
+        // A copy from another filesystem shares no blocks but must be complete.
         let folder = tempfile::tempdir().expect("a folder");
         tree(folder.path());
         let copied = snapshot::copy(folder.path(), &from, &NEVER, &|_| ()).expect("copied");

@@ -1,6 +1,6 @@
-//! TPC-C on SQLite: load, conditions of consistency, terminals, and what the data say of them afterwards.
+//! TPC-C on SQLite: load, consistency conditions, terminals, and comparison of the terminals' counts with the data.
 //!
-//! Not here: how fast it is.
+//! Performance is not tested.
 
 use lowtide_core::{Bytes, Control, Nanos, Seed};
 use lowtide_engines::Interval;
@@ -13,12 +13,12 @@ use std::sync::atomic::AtomicBool;
 
 const SEED: u64 = 7;
 
-/// Small, with more than one warehouse.
+/// A small database with several warehouses.
 fn scale() -> Scale {
     Scale { warehouses: 3..=5, customers: 60, items: 400 }
 }
 
-/// A database in a folder that goes away with it.
+/// A database in a temporary directory.
 struct Place {
     instance: Box<dyn Instance>,
     database: Arc<dyn Database>,
@@ -55,7 +55,7 @@ fn assert_consistent(database: &dyn Database) {
     assert_eq!(quantities.broken, 0, "seed {SEED}: {quantities:?}");
 }
 
-/// Runs four terminals until so many transactions ended in intervals.
+/// Runs four terminals until the intervals contain `transactions` completed transactions.
 fn run_for(database: &dyn Database, transactions: u64) -> (Vec<Interval>, Summary) {
     let interrupt = AtomicBool::new(false);
     let load = Load {
@@ -102,7 +102,7 @@ fn every_condition_can_be_broken_and_no_other_complains() {
     assert_eq!(quantities.broken, 1, "seed {SEED}");
 }
 
-/// All other conditions hold of tables without rows.
+/// The row-count condition must detect missing rows, because all other conditions hold for empty tables.
 #[test]
 fn rows_that_are_not_there_are_missed() {
     let place = loaded();
@@ -133,7 +133,7 @@ fn after_thousands_of_transactions_everything_still_holds() {
     assert!(heard.iter().any(|interval| interval.kinds[Kind::NewOrder as usize].rolled_back > 0));
     assert!(summary.statements > 10 * summary.transactions, "{summary:?}");
 
-    // What the data say is what the terminals counted.
+    // The data agree with the terminals' counts.
     let entered = "FROM order_line WHERE ol_o_id > 60";
     let remote = number(database, &format!("SELECT count(*) {entered} AND ol_supply_w_id <> ol_w_id"));
     assert_eq!(number(database, "SELECT count(*) FROM order_line") - lines, summary.lines.0 as i64);
@@ -144,7 +144,7 @@ fn after_thousands_of_transactions_everything_still_holds() {
     let others = format!("{payments} AND h_c_w_id <> h_w_id");
     assert_eq!(number(database, &others), summary.payments.1 as i64);
 
-    // Shares within five standard deviations.
+    // The shares are within five standard deviations of the specification.
     for ((all, some), share) in [(summary.lines, 0.01), (summary.payments, 0.15)] {
         let deviation = (share * (1.0 - share) / all as f64).sqrt();
         let found = some as f64 / all as f64;
@@ -155,7 +155,7 @@ fn after_thousands_of_transactions_everything_still_holds() {
     assert!(commits > 0.9 * summary.transactions as f64 * 0.92, "{commits}");
 }
 
-/// All that may change, in one number that differs when any of it does.
+/// Numbers that change if a transaction leaves any trace in the tables.
 fn fingerprint(database: &dyn Database) -> Vec<i64> {
     [
         "SELECT sum(d_next_o_id) FROM district",
@@ -247,7 +247,7 @@ fn a_lock_of_another_process_is_a_conflict_and_not_a_failure() {
     assert_eq!(session.run(&delivery), Err(Failure::Conflict("database is locked".to_owned())));
     other.execute_batch("ROLLBACK").expect("unlocks");
     assert_eq!(session.run(&delivery), Ok(Outcome::Delivered { skipped: 0 }));
-    // 18 of 60 orders of a district are undelivered.
+    // Of a district's 60 orders, 18 are undelivered.
     for _ in 1..18 {
         session.run(&delivery).expect("delivers");
     }

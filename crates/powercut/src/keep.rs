@@ -1,7 +1,7 @@
 //! Copies of the files of corrupt databases, for diagnosis.
 //!
-//! The files of a database are copied after a power cut, before recovery changes them. The copy is kept if the database is
-//! corrupt:
+//! The files of a database are copied after a power cut, before recovery changes them. The copy is kept only if the
+//! database is corrupt:
 //!
 //! ```text
 //!   DIR/sqlite-full-xfs-volatile-cut-57/data/…         the files after the power cut

@@ -61,7 +61,7 @@ impl Found {
     }
 }
 
-/// The transactions that a database acknowledged since it was loaded, and those in flight at a cut.
+/// The transactions acknowledged by a database since its load, and the transactions in flight at a cut.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
     entries: Vec<Entry>,

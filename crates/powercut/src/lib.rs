@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   transactions ─► database ─► files ─► filesystem ─► drive ◄─ the power is cut
-//!        └─► Ledger of what was acknowledged          ─► recovery ─► looked for, conditions checked ─► Row
+//!        └─► Ledger: acknowledged transactions        ─► recovery ─► lookup, consistency conditions ─► Row
 //! ```
 //!
 //! `simulated` runs SQLite in virtual time, entirely within this process. `attached` runs database servers and SQLite

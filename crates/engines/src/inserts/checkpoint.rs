@@ -14,7 +14,7 @@ pub(super) struct Dirty {
     memory: u64,
     gather: u64,
     outstanding: u32,
-    /// Dirty bytes, including those being written.
+    /// Dirty bytes, including bytes being written.
     dirty: u64,
     /// For each file, the offset up to which writes have been submitted, and the offset at which this checkpoint
     /// ends.

@@ -43,7 +43,7 @@ pub(super) fn page_at(pages: &mut Vec<u32>, at: u32, mut create: impl FnMut() ->
 /// State of a district.
 #[derive(Debug, Clone, Default)]
 struct District {
-    /// Number of orders, including those of the load, and number of delivered orders.
+    /// Number of orders, including loaded orders. `delivered` is the number of delivered orders.
     orders: u32,
     delivered: u32,
     /// Customers of undelivered orders added after the load, the oldest first.

@@ -1,6 +1,6 @@
-//! What has to hold of every server that is named, and reached through a network: it may go, or fall silent.
+//! Tests of servers given by address and reached through a network that closes connections or falls silent.
 //!
-//! Not here: how a server is started and a user made, which its tests do.
+//! The tests of each database start the server and create its user.
 
 use super::proxy::Proxy;
 use lowtide_core::{Control, Nanos, Seed};
@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// How long a load may take to end before the test ends it.
+/// Time limit after which the test ends a hanging load.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Runs four terminals at `address` until 50 transactions ended, and then does something to the network; how many were heard
-/// of, and what came of it.
+/// Runs four terminals against `address`. Calls `then` once 50 transactions have completed. Returns the number of
+/// completed transactions and the result of the load.
 fn run(
     address: &str,
     scale: &Scale,
@@ -45,7 +45,8 @@ fn run(
     (heard, summary)
 }
 
-/// A network that closes its connections ends a load with the name of the server, without the password.
+/// If the network closes the connections, the load fails with an error that has the server's address without the
+/// password.
 pub fn a_lost_connection_is_named(proxy: &Proxy, address: &str, scale: &Scale, seed: Seed) {
     let never = Arc::new(AtomicBool::new(false));
     let (heard, summary) = run(address, scale, seed, &never, &|| proxy.close());
@@ -56,7 +57,7 @@ pub fn a_lost_connection_is_named(proxy: &Proxy, address: &str, scale: &Scale, s
     assert!(!told.contains("secret"), "{told}");
 }
 
-/// A network that falls silent does not keep an interrupt from ending a load.
+/// An interrupt ends a load even if the network has fallen silent.
 pub fn an_interrupt_ends_a_load_that_nobody_answers(proxy: &Proxy, address: &str, scale: &Scale, seed: Seed) {
     let interrupt = Arc::new(AtomicBool::new(false));
     let (ended, watch) = mpsc::channel::<()>();
@@ -78,7 +79,7 @@ pub fn an_interrupt_ends_a_load_that_nobody_answers(proxy: &Proxy, address: &str
     });
 }
 
-/// A server that takes a connection and says nothing is given up.
+/// Connecting to a server that accepts the connection but sends nothing fails after a time limit.
 pub fn a_server_that_says_nothing_is_given_up(scheme: &str) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("{scheme}://me:secret@{}/x", listener.local_addr().expect("bound"));

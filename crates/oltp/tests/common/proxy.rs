@@ -1,6 +1,8 @@
-//! A network between a client and a server of ours: a port of TCP whose bytes go to a unix socket, until they no longer do.
+//! A network between a client and a test server: a TCP proxy to the server's Unix socket that can stop forwarding or
+//! close its connections.
 //!
-//! Not here: delays and lost bytes.
+//! # Not modelled
+//! Delays and lost bytes.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,21 +11,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What all threads of a proxy know.
+/// State shared by the threads of a proxy.
 #[derive(Default)]
 struct Shared {
     silent: AtomicBool,
     clients: Mutex<Vec<TcpStream>>,
 }
 
-/// A proxy; what goes through it ends when it is dropped.
+/// A proxy. Dropping it closes its connections.
 pub struct Proxy {
     port: u16,
     shared: Arc<Shared>,
 }
 
 impl Proxy {
-    /// Listens on a port of its own for what goes to `socket`.
+    /// Creates a proxy to `socket`, listening on a free port.
     pub fn to(socket: &Path) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
@@ -32,11 +34,11 @@ impl Proxy {
         std::thread::spawn(move || serve(&listener, &known, &socket));
         Proxy { port, shared }
     }
-    /// Its port.
+    /// The port on which the proxy listens.
     pub fn port(&self) -> u16 {
         self.port
     }
-    /// Passes nothing on any more, and closes nothing.
+    /// Stops forwarding bytes, but keeps all connections open.
     pub fn fall_silent(&self) {
         self.shared.silent.store(true, Ordering::Relaxed);
     }
@@ -73,7 +75,7 @@ fn serve(listener: &TcpListener, shared: &Arc<Shared>, socket: &PathBuf) {
     }
 }
 
-/// Passes bytes on until one side ends.
+/// Forwards bytes until one side closes. Discards the bytes while the proxy is silent.
 fn pass(shared: &Shared, from: &mut impl Read, mut to: impl Write) {
     let mut bytes = [0; 16 << 10];
     while let Ok(length @ 1..) = from.read(&mut bytes) {

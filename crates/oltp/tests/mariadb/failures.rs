@@ -1,6 +1,7 @@
-//! Servers that do not start, end in mid-run, or are left alone.
+//! Tests of failures: servers that do not start or that die during a run, full disks, and directories and tables that
+//! lowtide must not touch.
 //!
-//! Not here: what an error of a statement is taken for (unit tests of the crate).
+//! Unit tests of the crate cover the classification of statement errors.
 
 use crate::{Loaded, SEED, number, places_in, quick, run, scale, server, skipped};
 use lowtide_engines::{Engine, Settings};
@@ -11,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long anything may take that is waited for.
+/// Time limit of every wait.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// With this in the environment, the test binary holds a server until it is killed.
+/// If this environment variable is set, the test binary holds a server until the binary is killed.
 const HOLD: &str = "LOWTIDE_TEST_HOLD";
 
 fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
@@ -52,7 +53,7 @@ fn a_server_that_does_not_start_says_why() {
     let error = started(&with("innodb_io_capacty", "200"), folder.path()).expect_err("mistyped");
     assert!(error.to_string().contains("did you mean `innodb_io_capacity`?"), "{error}");
 
-    // A directory that was made, and a server that is told something else: it is its own log that says so.
+    // The data directory has a page size that differs from the settings. The error quotes the server's log.
     let folder = tempfile::tempdir().expect("a folder");
     let instance = server(&quick(Engine::Mariadb), &places_in(folder.path())).expect("MariaDB is here");
     instance.stop().expect("stopped");
@@ -61,12 +62,12 @@ fn a_server_that_does_not_start_says_why() {
     let OltpError::Server { what, line, .. } = &error else { panic!("{error}") };
     assert!(what.starts_with("did not start: it ended with exit status"), "{error}");
     assert!(line.contains("16384") || line.contains("page size"), "{error}");
-    // And with what it was made with, it starts again.
+    // With the original page size, the server starts again.
     let instance = server(&quick(Engine::Mariadb), &places_in(folder.path())).expect("MariaDB is here");
     instance.stop().expect("stopped");
 }
 
-/// Its root has no password: only who can enter its directory gets to its socket.
+/// The server's root has no password, so directory permissions must protect its socket.
 #[test]
 fn nobody_else_reaches_a_server_of_ours() {
     use std::os::unix::fs::PermissionsExt;
@@ -82,7 +83,7 @@ fn nobody_else_reaches_a_server_of_ours() {
     assert_eq!(number(&*instance.database(), "SELECT 1"), 1, "and lowtide does");
 }
 
-/// What the environment says of other servers of the user's moves neither ours nor its socket.
+/// Environment variables for other servers change neither lowtide's server nor its socket.
 #[test]
 fn the_environment_says_nothing_to_a_server_of_ours() {
     let own = std::env::current_exe().expect("this program");
@@ -103,7 +104,7 @@ fn a_delivery_that_cannot_have_its_warehouse_to_itself_is_tried_again() {
     let Some(loaded) = Loaded::new(&quick(Engine::MariadbMyisam)) else { return };
     let database = loaded.instance.database();
     let mut session = database.session().expect("a session");
-    // The connection that is kept for questions holds the lock, and ends the wait for it.
+    // The database's own connection takes the lock, and later kills the query that waits for it.
     assert_eq!(number(&*database, "SELECT GET_LOCK('lowtide delivery 3', 0)"), 1);
     let orders = number(&*database, "SELECT count(*) FROM new_order");
     let delivery = lowtide_engines::tpcc::Delivery { warehouse: 3, carrier: 1 };
@@ -131,7 +132,7 @@ fn programs_that_are_not_there_are_missed_by_name() {
     assert!(error.to_string().starts_with("`mariadbd` or `mysqld` is not on this machine"), "{error}");
 }
 
-/// A file system of so many MiB; unmounted when it is dropped.
+/// A tmpfs of `mib` MiB, unmounted on drop.
 struct Small(tempfile::TempDir);
 
 impl Small {
@@ -174,7 +175,7 @@ fn a_drive_that_is_full_is_said_to_be_full() {
     }
     drop(small);
 
-    // It starts, and the load does not fit.
+    // The server fits on this filesystem, but the load does not.
     let Some(small) = Small::new(210) else { return };
     places.data = small.0.path().join("data");
     std::fs::create_dir(&places.data).expect("made");
@@ -207,7 +208,7 @@ fn a_server_that_is_killed_is_missed_by_terminals_and_by_the_instance() {
     let lost =
         session.run(&lowtide_engines::tpcc::Transaction::StockLevel(asked)).expect_err("the server is gone");
     assert!(matches!(lost, Failure::Lost(_)), "{lost:?}");
-    // Its threads end one after another.
+    // The server's threads end one after another, so wait until the process has ended.
     wait_for("the end of the server", || loaded.instance.check().is_err());
     let error = loaded.instance.check().expect_err("it was killed").to_string();
     assert!(error.contains("was killed by signal 9"), "{error}");
@@ -268,7 +269,8 @@ fn tables_of_others_are_not_dropped() {
     assert_eq!(number(&*database, "SELECT count(*) FROM customer"), 0);
 }
 
-/// Does nothing unless it is started by the test below: then it holds a server until it is killed.
+/// Helper of the next test: holds a server until the process is killed. Does nothing without `HOLD` in the
+/// environment.
 #[test]
 fn holds_a_server() {
     let Some(folder) = std::env::var_os(HOLD).map(std::path::PathBuf::from) else { return };

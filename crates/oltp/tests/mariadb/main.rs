@@ -1,7 +1,7 @@
-//! TPC-C on a real MariaDB server: load, transactions, and everything that may happen to a server.
+//! TPC-C on a real MariaDB server: load, transactions and failures.
 //!
-//! Where MariaDB is missing, tests say that they were skipped; with `LOWTIDE_REQUIRE_REAL=1` they fail. Not here: the words
-//! of settings (unit tests of the crate), and how fast it is (`examples/mariadb.rs`).
+//! Without MariaDB, tests print that they were skipped. With `LOWTIDE_REQUIRE_REAL` set, they fail instead. Unit
+//! tests of the crate cover the text of settings; `examples/bench.rs` measures performance.
 #![allow(clippy::print_stdout)]
 
 mod failures;
@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicBool;
 
 const SEED: Seed = Seed::new(20);
 
-/// Says that something was not tested; where `LOWTIDE_REQUIRE_REAL` is set, that is a failure.
+/// Reports a skipped test. Panics if `LOWTIDE_REQUIRE_REAL` is set.
 fn skipped(why: &str) {
     assert!(std::env::var_os("LOWTIDE_REQUIRE_REAL").is_none(), "LOWTIDE_REQUIRE_REAL is set, but {why}");
     println!("skipped: {why}");
@@ -41,7 +41,7 @@ fn places_in(directory: &Path) -> Places {
     Places { data: make("data"), log: None, run: make("run") }
 }
 
-/// A server with the settings; `None`, with a message, where MariaDB is missing.
+/// Starts a server with the settings. Without MariaDB, prints a message and returns `None`.
 fn server(settings: &Settings, places: &Places) -> Option<Box<dyn Instance>> {
     match mariadb::start(settings, places, &Arc::default()) {
         Ok(instance) => Some(instance),
@@ -53,17 +53,17 @@ fn server(settings: &Settings, places: &Places) -> Option<Box<dyn Instance>> {
     }
 }
 
-/// A server that does not wait for the device, so that tests are quick.
+/// Settings of a server that does not wait for the device, for fast tests.
 fn quick(engine: Engine) -> Settings {
     Settings { engine, durability: Some(Durability::None), ..Settings::default() }
 }
 
-/// Small, with more than one warehouse, and none of them the first.
+/// A small database with several warehouses, not including warehouse 1.
 fn scale() -> Scale {
     Scale { warehouses: 3..=5, customers: 60, items: 400 }
 }
 
-/// A server with a load in it, in a folder that goes away with it.
+/// A server with a loaded database, in a temporary directory.
 struct Loaded {
     instance: Box<dyn Instance>,
     _folder: tempfile::TempDir,
@@ -82,7 +82,7 @@ fn number(database: &dyn Database, query: &str) -> i64 {
     database.number(query).unwrap_or_else(|error| panic!("{query}: {error}"))
 }
 
-/// Runs terminals until so many transactions ended.
+/// Runs `count` terminals until `transactions` transactions have completed.
 fn run(database: &dyn Database, count: u32, transactions: u64) -> Result<Summary, OltpError> {
     let interrupt = AtomicBool::new(false);
     let load = Load {

@@ -1,6 +1,7 @@
-//! Servers that somebody else runs: reached by their address, left as they are, lost.
+//! Tests of servers that lowtide did not start: connecting by address, leaving settings unchanged, and lost
+//! connections.
 //!
-//! The server is one of ours, through whose door others come. Not here: addresses as text (unit tests of the crate).
+//! The tests start a server and connect to it by address. Unit tests of the crate cover the parsing of addresses.
 
 use crate::proxy::Proxy;
 use crate::{Loaded, SEED, network, number, quick, scale};
@@ -16,7 +17,7 @@ fn socket(loaded: &Loaded) -> PathBuf {
     PathBuf::from(&found.expect("a socket").1)
 }
 
-/// A server, a user with a password, and an address through a network.
+/// Starts a server and a proxy to it. The address names a user with a password and the port of the proxy.
 fn through_a_network() -> Option<(Loaded, Proxy, String)> {
     let loaded = Loaded::new(&quick(Engine::Mariadb))?;
     let database = loaded.instance.database();
@@ -64,7 +65,7 @@ fn a_server_that_says_nothing_is_given_up() {
     network::a_server_that_says_nothing_is_given_up("mariadb");
 }
 
-/// What is set for all sessions is not ours to change there, not even for a while.
+/// On a server that lowtide did not start, a load must not change global settings, not even temporarily.
 #[test]
 fn a_load_leaves_the_settings_of_others_alone() {
     let Some(loaded) = Loaded::new(&quick(Engine::Mariadb)) else { return };
@@ -83,7 +84,7 @@ fn a_load_leaves_the_settings_of_others_alone() {
     assert!(seen.len() > 5 && seen.iter().all(|values| *values == seen[0]), "{seen:?}");
 }
 
-/// Sessions of ours are the same whatever the server tells new ones.
+/// The server's defaults for new sessions do not affect lowtide's sessions.
 #[test]
 fn what_a_server_tells_new_sessions_does_not_matter() {
     let options = [("sql_mode", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT"), ("autocommit", "0")];

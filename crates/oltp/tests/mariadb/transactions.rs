@@ -1,6 +1,7 @@
-//! What the transactions leave in the tables: conditions of consistency, SQLite's answers as an oracle, single orders.
+//! Tests of the tables' contents after transactions: consistency conditions, comparison with SQLite, and single
+//! orders.
 //!
-//! Not here: servers that fail.
+//! Failing servers are in `failures`.
 
 use crate::{Loaded, SEED, number, places_in, quick, run, scale, server};
 use lowtide_core::Bytes;
@@ -65,7 +66,7 @@ fn a_fresh_database_has_the_rows_of_its_scale_and_runs_as_it_was_told() {
     assert!(ignored.contains("innodb_thread_concurrency: removed"), "{ignored}");
     assert!(!ignored.contains("preset 2010: this server has no"), "{ignored}");
     assert!(database.version().starts_with("MariaDB 1"), "{}", database.version());
-    // What the load changed for itself is as it was.
+    // The load has restored the settings that it changed.
     let global = |name: &str| number(&*database, &format!("SELECT CAST(@@GLOBAL.{name} AS SIGNED)"));
     assert_eq!((global("innodb_io_capacity"), global("innodb_io_capacity_max")), (200, 700));
     assert_eq!((global("innodb_flush_log_at_trx_commit"), global("innodb_max_dirty_pages_pct")), (0, 90));
@@ -106,7 +107,7 @@ fn after_thousands_of_transactions_of_sixteen_terminals_everything_still_holds()
     }
 }
 
-/// What can be told of the tables in numbers: everything but times, and what SQLite writes into the data of customers.
+/// Queries that digest the tables to numbers. They exclude times and `c_data`, which SQLite writes differently.
 const DIGESTS: [&str; 14] = [
     "SELECT sum(w_ytd * w_id) FROM warehouse",
     "SELECT sum(d_ytd * d_id + d_next_o_id * d_w_id) FROM district",
@@ -124,7 +125,7 @@ const DIGESTS: [&str; 14] = [
     "SELECT count(*) FROM order_line JOIN stock ON s_w_id = ol_supply_w_id AND s_i_id = ol_i_id WHERE ol_dist_info = s_dist_04",
 ];
 
-/// The same transactions, one after another, leave the same rows on SQLite.
+/// Equal transactions, run sequentially, leave equal rows in MariaDB and SQLite.
 #[test]
 fn the_same_inputs_leave_the_same_rows_as_on_sqlite() {
     for engine in ENGINES {
@@ -157,7 +158,7 @@ fn replay(both: &[Arc<dyn Database>; 2], transactions: usize) {
         .collect();
     for turn in 0..transactions {
         let count = inputs.len();
-        // Every kind as often as the others: rare ones have as much to go wrong.
+        // All kinds are equally frequent, because rare kinds need testing just as much.
         let transaction = inputs[turn % count].next(Kind::ALL[turn / count % Kind::ALL.len()]);
         let outcomes: Vec<_> = sessions.iter_mut().map(|session| session.run(&transaction)).collect();
         assert_eq!(outcomes[0], outcomes[1], "{SEED:?}, turn {turn}: {transaction:?}");
@@ -178,7 +179,8 @@ fn an_order_takes_from_stock_line_by_line() {
     let mut session = database.session().expect("a session");
     let ask = |query: &str| number(&*database, query);
     database.execute("UPDATE stock SET s_quantity = 12 WHERE s_i_id = 5").expect("set");
-    // Item 5 stands in three lines: 12 - 3 is 9, below 10, so 100; then 93; then 84. And once from elsewhere: 12 - 2.
+    // Three lines take item 5 from the home warehouse: 12 − 3 = 9, which is below 10, so 91 is added: 100; then 93;
+    // then 84. One line takes it from another warehouse: 12 − 2 = 10.
     let lines = [(9, 3, 10), (5, 3, 3), (20, 4, 1), (5, 3, 7), (5, 5, 2), (5, 3, 9)];
     assert_eq!(session.run(&order(&lines)), Ok(Outcome::Committed));
     assert_eq!(ask("SELECT s_quantity FROM stock WHERE s_w_id = 3 AND s_i_id = 5"), 84);
@@ -207,7 +209,7 @@ fn an_order_with_an_unused_item_leaves_nothing_behind() {
         assert_eq!(digests(), before, "{engine}");
         assert_eq!(session.run(&order(&lines[2..])), Ok(Outcome::RolledBack));
         assert_eq!(digests(), before, "{engine}");
-        // And the session goes on.
+        // The session remains usable.
         assert_eq!(session.run(&order(&lines[..2])), Ok(Outcome::Committed));
     }
 }
@@ -237,8 +239,8 @@ fn what_is_not_in_the_tables_is_refused_and_undone() {
     assert_eq!(DIGESTS.map(|query| number(&*database, query)), before);
 }
 
-/// Statements with lists of keys are fast only while the optimiser reads by key: an order reads a few dozen rows, not the
-/// warehouse's whole stock.
+/// Statements with lists of keys are fast only if the optimiser reads by key. An order must read a few dozen rows,
+/// not the entire stock of the warehouse.
 #[test]
 fn transactions_read_by_key() {
     let Some(loaded) = Loaded::new(&quick(Engine::Mariadb)) else { return };
@@ -270,7 +272,8 @@ fn transactions_read_by_key() {
     }
 }
 
-/// Loaded once with a large log, and begun from copies that have a smaller one, elsewhere and apart from the data.
+/// Loads a database with a large log. A server then starts from a copy in another directory with a smaller log. The
+/// log has its own directory.
 #[test]
 fn a_copy_of_a_stopped_server_starts_elsewhere_with_other_settings() {
     for engine in ENGINES {
@@ -281,7 +284,7 @@ fn a_copy_of_a_stopped_server_starts_elsewhere_with_other_settings() {
             places.log.iter().for_each(|log| std::fs::create_dir(log).expect("made"));
             places
         };
-        // MyISAM has no log of its own that could lie apart.
+        // MyISAM has no log to put in a separate directory.
         let apart = engine != Engine::MariadbMyisam;
         std::fs::create_dir(folder.path().join("set")).expect("made");
         std::fs::create_dir(folder.path().join("cell")).expect("made");

@@ -1,4 +1,5 @@
-//! The metadata of the filesystem on the drive: names, lengths and blocks of all files, written to several slots in turn.
+//! The metadata of the filesystem on the drive: names, lengths and blocks of all files, written to several slots in
+//! rotation.
 //!
 //! The newest copy with a correct checksum is valid. The module `filesystem` chooses the times of writes.
 

@@ -43,8 +43,8 @@ impl Drift {
     }
 }
 
-/// Fits a relaxation with the time constant `tau`. `progress` begins near 0 and has one value for each interval of
-/// the window, except the skipped intervals ([`Batches::skipped`]).
+/// Fits a relaxation with time constant `tau`. `progress` begins near 0 and has one value for each interval of the
+/// window, except the skipped intervals ([`Batches::skipped`]).
 pub fn relaxation(batches: &Batches, progress: &[f64], tau: f64) -> Drift {
     let decay: Vec<f64> = progress.iter().map(|x| (-x / tau).exp()).collect();
     let basis = averages(&decay, batches.length);
@@ -59,8 +59,8 @@ pub fn trend(batches: &Batches) -> (f64, f64) {
     regress(&number, &batches.means)
 }
 
-/// Slope and standard error of the least-squares line. A constant `basis` gives an infinite error. Correlation between
-/// the residuals widens the error.
+/// Slope and standard error of the least-squares line. A constant `basis` gives an infinite error. Correlation of the
+/// residuals widens the error.
 fn regress(basis: &[f64], values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let (centre, mean) = (mean(basis), mean(values));

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   rows ─► Series ─► honeymoon ─► truncate ─► drift ─► batch ─► Verdict      (confidence: the rule of lowtide)
-//!                 ├─► snia, fio ─► Estimate                                  (the rules of others, for comparison)
-//!                 └─► departure ─► Departure                                 (where a steady level ended)
+//!                 ├─► snia, fio ─► Estimate                                  (other rules, for comparison)
+//!                 └─► departure ─► Departure                                 (the end of a steady level)
 //! ```
 //!
 //! All functions are pure functions of a [`Series`]. [`steady`] judges a finished measurement, [`Online`] a running

@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn a_scan_does_not_evict_pages_in_use_unless_pages_are_young_at_once() {
         assert!(kept(1000) > 440, "{}", kept(1000));
-        // Between two uses of a page, 2000 others are read into 1000 frames.
+        // Between two uses of a page, 2000 other pages are read into 1000 frames.
         assert!(kept(0) < 300, "{}", kept(0));
     }
 
