@@ -116,7 +116,7 @@ fn watch(watched: &Weak<Watched>) {
     }
 }
 
-/// A server's process. Its id is not reused before its parent has waited for it, or while this handle is open.
+/// A server's process. The pidfd never signals another process, even if the process id is reused.
 #[derive(Debug)]
 pub(crate) struct Server {
     number: u32,
