@@ -499,7 +499,7 @@ fn a_read_only_drive_is_not_erased_and_no_span_is_too_long() {
     assert_eq!(ask(&mut drive, 5, Request::read(0, 4096), &[]).1, Ok(()));
 }
 
-/// A write of a part of a block takes as long as reading the surrounding blocks and then writing them. A power cut
+/// A write of part of a block takes as long as reading the surrounding blocks and then writing them. A power cut
 /// reverts it by whole blocks.
 #[test]
 fn a_part_of_a_block_is_read_around_and_written_back() {

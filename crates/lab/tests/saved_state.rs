@@ -7,7 +7,7 @@ use lowtide_device::{AnyDevice, DeviceSpec, state};
 use lowtide_files::device::{self, Device, Listed};
 use std::collections::BTreeSet;
 
-/// The device, scaled down as far as its description allows.
+/// The device, scaled down to about 600 MiB if its description allows.
 fn small(spec: &DeviceSpec) -> DeviceSpec {
     let most = Bytes::mib(600).get();
     let factor = spec.capacity().get().div_ceil(most);

@@ -77,8 +77,7 @@ pub fn passwords(address: &str) -> Vec<Range<usize>> {
     apart.iter().map(|span| span.start + start..span.end + start).collect()
 }
 
-/// The range between the first `:` and the last `@`; without an `@`, the text in place of the port if it is not a
-/// port.
+/// The range between the first `:` and the last `@`. Without an `@`, the text behind the colon if it is not a port.
 fn of_user(rest: &[u8]) -> Option<Range<usize>> {
     let colon = rest.iter().position(|byte| *byte == b':');
     if let Some(at) = rest.iter().rposition(|byte| *byte == b'@') {

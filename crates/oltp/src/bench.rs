@@ -157,7 +157,7 @@ impl Asked {
     }
 }
 
-/// Creates a directory of our own, after removing those of killed processes.
+/// Removes the directories of killed processes and creates a new one.
 fn own(within: &Path) -> Result<Folder, OltpError> {
     folder::remove_left_over(within);
     Folder::make(within, "bench").map_err(|source| OltpError::Io { path: within.to_owned(), source })

@@ -46,8 +46,8 @@ pub trait Database: Send + Sync {
     /// [`OltpError`] if the statement fails or a value is not an integer.
     fn numbers(&self, query: &str) -> Result<Vec<Vec<i64>>, OltpError>;
     /// Runs the engine's own check of all tables and indexes, and returns the damage in the engine's words. SQLite
-    /// runs `PRAGMA integrity_check`, MariaDB `CHECK TABLE … EXTENDED`, PostgreSQL `bt_index_check` of `amcheck` if
-    /// `amcheck` is installed, else nothing.
+    /// runs `PRAGMA integrity_check`, MariaDB `CHECK TABLE … EXTENDED`, PostgreSQL `bt_index_check` of `amcheck`.
+    /// Without `amcheck`, PostgreSQL checks nothing.
     ///
     /// # Errors
     /// [`OltpError`] if the check cannot be run.
@@ -96,9 +96,9 @@ pub trait Session: Send {
     /// Runs one transaction to its end.
     ///
     /// # Errors
-    /// [`Failure`] if the transaction did not complete. On engines with transactions its changes are then undone,
-    /// with one exception: missing rows may show only after the commit, which gives [`Failure::Refused`] and keeps
-    /// the changes.
+    /// [`Failure`] if the transaction did not complete; engines with transactions then undo its changes. If rows of
+    /// the load are missing, this may show only after the commit: the result is [`Failure::Refused`], but the changes
+    /// stay.
     fn run(&mut self, transaction: &Transaction) -> Result<Outcome, Failure>;
     /// Number of statements sent so far. A batch that takes one round trip counts once.
     fn statements(&self) -> u64;

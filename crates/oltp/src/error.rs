@@ -15,7 +15,7 @@ pub enum OltpError {
     Missing {
         /// Its name, or the path that the user gave.
         program: String,
-        /// How to install it, or where lowtide searched.
+        /// A hint for its installation, or the searched places.
         hint: String,
     },
     /// A server did not start, or ended by itself.

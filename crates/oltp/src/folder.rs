@@ -2,7 +2,7 @@
 //!
 //! The file `.lowtide` marks such a directory, and its process holds a lock on the file. The name alone is not
 //! enough, because process ids are reused and containers have the same ids. A directory whose marker is missing or
-//! locked is never removed, whatever its name.
+//! locked by another process is never removed, whatever its name.
 //!
 //! # Not handled
 //! Filesystems without locks: the directory is not marked there, and a killed process leaves it behind.

@@ -121,8 +121,8 @@ impl User {
     }
 }
 
-/// Gives directories to `user`, if any, and closes them to everybody else: a server of ours accepts everybody who
-/// reaches its socket without a password.
+/// Gives directories to `user`, if any, and closes them to everybody else: a server of our own requires no
+/// password of users who can reach its socket.
 ///
 /// # Errors
 /// [`OltpError`] if a directory cannot be given away or closed, or the user cannot reach it.

@@ -35,8 +35,8 @@ pub struct Copied {
 /// pipes are not copied.
 ///
 /// # Errors
-/// [`OltpError`] if `to` is not empty, an entry cannot be read or written, or `interrupt` is set. Unless `to` was not
-/// empty at the start, it is emptied again.
+/// [`OltpError`] if `to` is not empty, an entry cannot be read or written, or `interrupt` is set. A failed copy is
+/// removed from `to`; files that were in `to` before are kept.
 pub fn copy(
     from: &Path,
     to: &Path,

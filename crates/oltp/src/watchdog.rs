@@ -1,9 +1,9 @@
 //! [`Watchdog`]: ends calls that still wait for a database some time after lowtide was interrupted.
 //!
 //! Code that waits for a frozen server, or for a network that drops packets, does not check the interrupt. So
-//! a thread checks it instead: [`CONNECTIONS`] after the interrupt it cuts every registered connection, and
-//! [`SERVERS`] after it it kills every registered server of our own; the waiting calls then fail with an
-//! error. Measured results are kept; the data of an interrupted cell is discarded.
+//! a separate thread checks the interrupt. It cuts every registered connection after [`CONNECTIONS`], and kills every
+//! registered server of our own after [`SERVERS`]; the waiting calls then fail. Measured results are kept; the data
+//! of an interrupted cell is discarded.
 //!
 //! # Not handled
 //! A server that waits for a device that never answers: the kernel cannot end such a process.
@@ -116,7 +116,7 @@ fn watch(watched: &Weak<Watched>) {
     }
 }
 
-/// A server's process. Its id is not reused while its parent has not waited for it.
+/// A server's process. The pidfd never signals another process, even if the process id is reused.
 #[derive(Debug)]
 pub(crate) struct Server {
     number: u32,

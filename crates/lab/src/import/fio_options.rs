@@ -8,8 +8,8 @@ use lowtide_core::Bytes;
 /// Options by name: global options first, then the job's own.
 pub(super) type Options = Vec<(String, String)>;
 
-/// Sets the fields of `run` from the options. `alone` tells whether the job has a single entry in the output: its
-/// `numjobs` clones then report together, and fio does not print that option.
+/// Sets the fields of `run` from the options. `alone`: the job has a single entry in the output, so its
+/// `numjobs` clones report together (fio does not print `group_reporting`).
 pub(super) fn apply(options: &Options, alone: bool, run: &mut Run) {
     let get = |names: &[&str]| {
         let found = options.iter().rev().find(|(name, _)| names.contains(&name.as_str()));

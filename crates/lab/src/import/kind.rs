@@ -1,6 +1,6 @@
 //! [`Kind`]: detects the kind of a file from its content and name.
 //!
-//! fio's logs all have the same form, so only the file name tells the meaning of their values.
+//! fio's logs all have the same form, so the file name determines the meaning of their values.
 
 use super::error::ImportError;
 use lowtide_core::suggest;

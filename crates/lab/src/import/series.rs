@@ -68,7 +68,7 @@ impl Logs {
             Log::Iops if job.iops.is_none() => job.iops = Some(fio_log::entries(source)?),
             Log::Histogram if job.histograms.is_none() => job.histograms = Some(fio_log::histograms(source)?),
             Log::Latency => {
-                // If both exist, the log of total latency (`_lat`) is used, which is what lowtide measures.
+                // If both exist, the log of total latency (`_lat`) is used: lowtide measures total latency.
                 let whole = |name: &str| name.contains("_lat.");
                 let entries = fio_log::entries(source)?;
                 match &job.latency {

@@ -143,8 +143,9 @@ fn report_row(report: &Report, start_s: f64, block: Option<Bytes>, only_reads: b
     })
 }
 
-/// Parses an interval report: `[ 1s ] reads: 167.52 MiB/s writes: 111.69 MiB/s fsyncs: 711.41/s latency (ms,95%):
-/// 0.003`. Version 0.5: `[   1s] reads: 5.12 MB/s writes: 3.41 MB/s fsyncs: 552.21/s response time: 0.324ms (95%)`.
+/// Parses an interval report. Version 1.0:
+/// `[ 1s ] reads: 167.52 MiB/s writes: 111.69 MiB/s fsyncs: 711.41/s latency (ms,95%): 0.003`. Version 0.5:
+/// `[   1s] reads: 5.12 MB/s writes: 3.41 MB/s fsyncs: 552.21/s response time: 0.324ms (95%)`.
 fn report(line: &str, number: usize) -> Option<Report> {
     let (time, rest) = line.strip_prefix('[')?.split_once(']')?;
     let after = |key: &str| -> Option<f64> {

@@ -1,4 +1,4 @@
-//! Checks that stock quantities follow from those of the load, by clause 2.4.2.2.
+//! Checks that stock quantities follow from the quantities of the load, by clause 2.4.2.2.
 //!
 //! New-Order subtracts a quantity and keeps the result within 10 and 100 by adding 91, the number of possible values.
 //! So `s_quantity + s_ytd` never changes modulo 91 after the load, and the quantities of the load follow from its
@@ -18,7 +18,7 @@ const VALUES: i64 = 91;
 /// Item weights cycle from 1 to this number.
 const WEIGHTS: i64 = 97;
 
-/// Compares the quantities of every warehouse with those of the load with this seed.
+/// Checks the quantities of every warehouse against a load with this seed.
 ///
 /// # Errors
 /// [`OltpError`] if a query fails.

@@ -1,7 +1,7 @@
-//! The server's own counters: enough to tell where the time went.
+//! The server's own counters: enough to see where time is spent.
 //!
 //! Waits are converted to nanoseconds. Most levels are not read, because a report shows differences; the exceptions
-//! tell how full the buffer pool is and how old its oldest dirty page is.
+//! include the number of dirty pages and the checkpoint age.
 
 use crate::{Counter, CounterUnit};
 use mysql::Conn;

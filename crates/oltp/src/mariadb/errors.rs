@@ -32,7 +32,7 @@ pub(super) fn sql(what: impl Into<String>) -> impl FnOnce(Error) -> OltpError {
     move |error| OltpError::Sql { what: what.into(), message: words(&error) }
 }
 
-/// Returns whether a failed connection attempt is worth repeating: the socket does not exist yet, nobody accepts on
+/// Returns whether a failed connection attempt is worth repeating: the socket does not exist yet, nothing accepts on
 /// it, the server is starting or stopping, or all of its connections are in use.
 pub(super) fn is_not_up(error: &Error) -> bool {
     match error {

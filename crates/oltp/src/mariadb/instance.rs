@@ -33,7 +33,7 @@ const STOP: Duration = Duration::from_secs(1800);
 /// A flag that is never set: an interrupted start or shutdown would leave an incomplete directory.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// How to install a server.
+/// A hint for the installation of a server.
 const HINT: &str =
     "install the package `mariadb-server` or `mysql-server`, or name the folder of its programs";
 

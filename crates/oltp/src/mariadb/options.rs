@@ -350,8 +350,8 @@ impl Options {
     }
 }
 
-/// The folder above that of the user's programs. An unpacked server finds its messages below this folder, and would
-/// otherwise search the folder for which it was built.
+/// The folder above that of the user's programs. A server that was unpacked there finds its messages below this
+/// folder, not at the path compiled into it.
 pub(super) fn base(settings: &Settings) -> Option<PathBuf> {
     let programs = settings.programs.as_deref()?;
     programs.canonicalize().ok()?.parent().filter(|base| base.join("share").is_dir()).map(Path::to_owned)

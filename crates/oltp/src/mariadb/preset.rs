@@ -26,7 +26,7 @@ pub(super) fn over(preset: Settings, settings: &Settings) -> Settings {
     }
 }
 
-/// The settings of the servers in those studies.
+/// The server settings of the studies of 2008 to 2011.
 ///
 /// `innodb_flush_log_at_trx_commit = 2` and direct I/O to the data files are from e08. The doublewrite buffer,
 /// flushing of neighbours and read-ahead were on. The log was at most 4 GB until MySQL 5.5.

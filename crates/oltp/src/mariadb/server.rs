@@ -122,7 +122,7 @@ impl Server {
     pub(super) fn engine(&self) -> Engine {
         self.engine
     }
-    /// Runs `f` on the connection for administration, and on a new connection if that one was lost.
+    /// Runs `ask` on the connection for administration, and on a new connection if that one was lost.
     pub(super) fn with<R>(
         &self,
         what: &str,

@@ -2,8 +2,8 @@
 //!
 //! Statements are prepared once. [`Connection::bind`] queues executions, and [`Connection::send`] sends the queue and
 //! reads all answers: one round trip and, outside of `BEGIN`, one transaction. The client is our own because a
-//! terminal is a thread that blocks on its answer. A blocking socket and two system calls are enough for that, while
-//! the existing drivers need an async runtime.
+//! terminal is a thread that blocks until its answer arrives. A blocking socket with two system calls per batch is
+//! enough for that; the existing drivers need an async runtime.
 //!
 //! # Not handled
 //! TLS, cursors, notifications and binary `COPY`.

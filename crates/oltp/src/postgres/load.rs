@@ -1,4 +1,4 @@
-//! Fills the tables in two concurrent sessions, largest tables first, one table each at a time.
+//! Fills the tables in two concurrent sessions. Each session takes the largest remaining table.
 //!
 //! A table is created, filled with `COPY` and given its keys in one transaction. With `wal_level = minimal` its rows
 //! then bypass the WAL and are frozen, so they are written only once. A checkpoint at the end writes the dirty pages.
@@ -23,7 +23,7 @@ struct Shared<'a> {
     scale: &'a Scale,
     seed: Seed,
     interrupt: &'a AtomicBool,
-    /// Set when a session has failed, which stops the other.
+    /// Set when a session has failed; the other session then stops.
     failed: AtomicBool,
     queue: Mutex<Vec<Table>>,
     done: AtomicU64,

@@ -1,9 +1,9 @@
 //! Translates [`Settings`] into PostgreSQL's parameters, and lists the settings without a counterpart.
 //!
 //! Besides the requested settings, a server of our own differs from the defaults as follows. It listens on a unix
-//! socket only; it times its reads and writes; it writes only the WAL that crash recovery needs (`wal_level =
-//! minimal`, no replicas); it does not restart by itself after a crash; it accepts 500 terminals. The module `schema`
-//! handles tablespaces, and the server itself checks further options.
+//! socket only; it times its reads and writes; it writes only the WAL that crash recovery needs
+//! (`wal_level = minimal`, no replicas); it does not restart by itself after a crash; it accepts 500 terminals. The
+//! module `schema` handles tablespaces, and the server itself checks further options.
 //!
 //! Source: PostgreSQL documentation, chapter "Server Configuration".
 

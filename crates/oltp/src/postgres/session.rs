@@ -4,12 +4,13 @@
 //! New-Order needs `BEGIN`.
 //!
 //! Isolation is READ COMMITTED, PostgreSQL's default. The requirements of clause 3.4 are met for these reasons:
+//!
 //! - Every value that changes is read in the `UPDATE` that changes it. An `UPDATE` that waited for a row uses the
 //!   newest version of that row.
 //! - Rows that are only read (item, taxes, discounts, names) never change.
 //! - Order-Status is one statement, and a statement sees one state of the database.
-//! - An advisory lock serialises the deliveries of a warehouse, so that none misses an order that another has just
-//!   begun to deliver.
+//! - An advisory lock serialises the deliveries of a warehouse. Otherwise a delivery could skip an order that another
+//!   one has just begun to deliver.
 //!
 //! All transactions lock rows in the same order (warehouse, district, stock by warehouse and item, customer by
 //! district), so deadlocks are unlikely; they are retried.

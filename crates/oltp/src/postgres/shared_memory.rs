@@ -1,5 +1,4 @@
-//! The shared memory of a PostgreSQL server of our own: noted while the server runs, removed if it was
-//! killed.
+//! The shared memory of a PostgreSQL server of our own: noted while the server runs, removed if it was killed.
 //!
 //! A killed server leaves a System V segment and files in `/dev/shm`. Its next start on the same cluster would remove
 //! them, but the cluster of a killed lowtide is deleted. So a file next to the server's socket lists its shared
@@ -8,7 +7,8 @@
 //! server, is never removed.
 //!
 //! # Not handled
-//! - Segments of parallel queries that were open at the moment of the kill, if the server's own list was overwritten.
+//! - Memory of parallel queries that were running when the server was killed, if the server's own list of it was
+//!   overwritten.
 //! - Servers with a `dynamic_shared_memory_type` other than `posix`; these leave nothing in `/dev/shm`.
 //!
 //! Source: PostgreSQL, `src/backend/utils/init/miscinit.c` (`postmaster.pid`) and `src/backend/storage/ipc/dsm.c`.

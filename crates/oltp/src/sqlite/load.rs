@@ -108,9 +108,9 @@ impl Rows for Inserts<'_, '_> {
 
 /// The statement that creates a table.
 ///
-/// A key of one number is SQLite's row id. A table with a key of several columns and without row ids is one tree,
-/// where a row-id table has two. Its rows are also in the inner nodes, so it pays off only for short rows: at most a
-/// twentieth of a page, by SQLite's documentation.
+/// A key of one number is SQLite's row id. With a key of several columns, a `WITHOUT ROWID` table needs one tree, and
+/// a table with row ids needs two. A `WITHOUT ROWID` table keeps rows in the inner nodes too, so it pays off only for
+/// short rows: at most a twentieth of a page, by SQLite's documentation.
 fn create(table: Table) -> String {
     let key = table.key();
     let columns: Vec<String> = table.columns().iter().map(|it| definition(it, key == [it.name])).collect();

@@ -1,14 +1,13 @@
 //! SQLite, which runs within lowtide: one file, nothing to install.
 //!
 //! ```text
-//!   terminals ─► Session ─┬─ New-Order, Payment, Delivery ──► the writer: one shared connection, its cache the
-//! buffer pool
+//!   terminals ─► Session ─┬─ New-Order, Payment, Delivery ──► the writer: one shared connection
 //!                         └─ Order-Status, Stock-Level ─────► the session's own read connection
 //! ```
 //!
 //! SQLite has one writer at a time, and a connection drops its cached pages after another connection has written. So
 //! one connection writes for all sessions in the order of their requests: its cache stays valid, and no session gets
-//! `SQLITE_BUSY`. The settings are those of that connection.
+//! `SQLITE_BUSY`. The settings, including the buffer pool, apply to that connection.
 
 mod database;
 mod error;

@@ -73,8 +73,8 @@ pub(super) fn run(db: &mut Statements<'_>, transaction: &Transaction) -> Result<
     }
 }
 
-/// For each district, the statement that takes an item from stock. It differs by the column with the text for orders
-/// of that district (clause 2.4.2.2).
+/// For each district, the statement that takes an item from stock. Each district has its own column for the text of
+/// its orders (clause 2.4.2.2).
 static TAKE_STOCK: LazyLock<Vec<String>> = LazyLock::new(|| {
     let sql = |district| {
         format!(

@@ -2,8 +2,8 @@
 //!
 //! A terminal notes events in its own list, and reads the clock while it holds the list's lock. So a list that is
 //! taken after the end of an interval holds all events of that interval; later events stay for the next one. An event
-//! is counted in the interval in which it happened, even if the list is taken late. The ledger fills the histograms,
-//! not the terminals, so that a transaction does not pay for them.
+//! is counted in the interval in which it happened, even if the list is taken late. The ledger fills the histograms
+//! later, so that terminals do not spend time on them.
 
 use lowtide_core::Nanos;
 use lowtide_core::measure::{Clock, Reading};

@@ -1,7 +1,7 @@
 //! A terminal's session: the five transactions as batches of statements, one round trip per batch.
 //!
 //! Statements are text, and one packet holds several. New-Order takes two round trips, and a Payment by customer
-//! number takes one; each prepared statement would take one of its own. Columns that a terminal would show are read
+//! number takes one; prepared statements would take one round trip each. Columns that a terminal would show are read
 //! and discarded.
 //!
 //! **Isolation.** Clause 3.4 requires that the transactions other than Stock-Level be serialisable. Sessions run at
