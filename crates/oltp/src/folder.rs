@@ -140,7 +140,7 @@ fn remove_shared_memory(directory: &Path, depth: u32) {
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && depth > 0 => remove_shared_memory(&entry.path(), depth - 1),
             Ok(kind) if kind.is_file() && entry.file_name() == shared_memory::NOTE => {
-                // While a process is still ending nothing is removed; the next process retries.
+                // Memory that a process still uses is not removed.
                 let _ = shared_memory::remove(&entry.path());
             }
             _ => {}

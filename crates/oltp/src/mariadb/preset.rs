@@ -32,7 +32,7 @@ pub(super) fn over(preset: Settings, settings: &Settings) -> Settings {
 /// flushing of neighbours and read-ahead were on. The log was at most 4 GB until MySQL 5.5.
 pub(super) fn of_2010() -> Settings {
     let options = [
-        // One checksum algorithm for all pages was the default of the time; the algorithm no longer exists.
+        // The page size of the time. Its checksum algorithm no longer exists.
         ("innodb_page_size", "16384"),
         // Adaptive flushing arrived with MySQL 5.5 and its plugin, and was on.
         ("innodb_adaptive_flushing", "ON"),
