@@ -1,4 +1,5 @@
-//! Arrays: closed forms of their throughput and latency, and that members which queue lose and repeat nothing.
+//! Tests of arrays: throughput and latency against closed forms, and no request of a queueing member lost or
+//! repeated.
 
 mod common;
 #[path = "common/queueing.rs"]
@@ -33,12 +34,12 @@ fn array(parameters: ArrayParameters, members: Vec<AnyDevice>) -> Array {
     Array::of(&ArraySpec { parameters, members: Vec::new() }, members).expect("fits")
 }
 
-/// An array of `count` servers that take 100 µs a request.
+/// An array of `count` servers with 100 µs per request.
 fn servers(parameters: ArrayParameters, count: usize) -> Array {
     array(parameters, (0..count).map(|_| Box::new(Server::new(64 * MIB, us(100))) as AnyDevice).collect())
 }
 
-/// Histograms keep three digits.
+/// The tolerance covers the three significant digits of histograms.
 fn assert_near(mean_ns: f64, expected_us: f64) {
     assert!((mean_ns / 1000.0 / expected_us - 1.0).abs() < 0.002, "{mean_ns} ns, {expected_us} µs expected");
 }
@@ -50,8 +51,9 @@ fn a_stripe_multiplies_throughput_and_keeps_latency() {
         assert!((one.iops - 10_000.0).abs() < 100.0, "{count}: {one:?}");
         assert_near(one.mean_ns, 100.0);
         let many = closed(&mut servers(parameters(Level::Stripe), count), 1.0, 16 * count as u32, 1);
-        // Random addresses leave some member idle now and then (closed network of c servers and N customers with
-        // exponential service: N / (N + c - 1) of all; with constant service a little more).
+        // Random addresses leave some members idle at times. In a closed network of c servers and N customers with
+        // exponential service, N / (N + c − 1) of the servers are busy. With constant service the share is a little
+        // higher.
         let least = 16.0 / 17.0 * 10_000.0 * count as f64;
         assert!(many.iops > least && many.iops <= 10_000.0 * count as f64 * 1.001, "{count}: {many:?}");
     }
@@ -66,7 +68,7 @@ fn latency_and_controller_add_up() {
     };
     let one = closed(&mut servers(with.clone(), 2), 1.0, 1, 1);
     assert_near(one.mean_ns, 110.0);
-    // The controller serves 333 333 requests a second, 80 members more.
+    // The controller serves 333 333 requests per second, fewer than 80 members could.
     let many = closed(&mut servers(with, 80), 1.0, 1024, 1);
     assert!((many.iops / 333_333.0 - 1.0).abs() < 0.01, "{many:?}");
 }
@@ -75,14 +77,15 @@ fn latency_and_controller_add_up() {
 fn a_shared_link_limits_and_a_free_one_adds_its_transfer() {
     for read_share in [0.0, 1.0, 0.5] {
         let with = ArrayParameters { link_rate: Some(Bytes::new(163_840_000)), ..parameters(Level::Stripe) };
-        // 16 KiB take 100 µs of the link; a read crosses it while its member works, a write before.
+        // 16 KiB take 100 µs on the link. A read overlaps the link with the member's work; a write crosses the link
+        // first.
         let one = closed(&mut servers(with.clone(), 4), read_share, 1, 1);
         if read_share != 0.5 {
             assert_near(one.mean_ns, 200.0 - 100.0 * read_share);
         }
         let many = closed(&mut servers(with, 4), read_share, 32, 1);
         assert!((many.iops / 10_000.0 - 1.0).abs() < 0.01, "reads {read_share}: {many:?}");
-        // A link slower than its members is what a read waits for.
+        // With a link slower than the members, the link determines the time of a read.
         let slow = ArrayParameters { link_rate: Some(Bytes::new(40_960_000)), ..parameters(Level::Stripe) };
         let one = closed(&mut servers(slow, 4), read_share, 1, 1);
         if read_share != 0.5 {
@@ -93,8 +96,8 @@ fn a_shared_link_limits_and_a_free_one_adds_its_transfer() {
 
 #[test]
 fn random_arrivals_wait_for_the_controller_as_in_m_d_1() {
-    // Members without end: what is left is one server with constant service S. Mean wait ρS / 2(1 - ρ)
-    // (Pollaczek and Khinchine).
+    // With an unlimited number of members, the array is one server with constant service S. The mean wait is ρS / 2(1
+    // − ρ) (Pollaczek and Khinchine).
     let seed = 5;
     for load in [0.3, 0.6, 0.8] {
         let with = ArrayParameters { request: Nanos::new(us(10)), ..parameters(Level::Stripe) };
@@ -167,16 +170,17 @@ fn a_write_cache_answers_until_it_is_full() {
         };
         (0..count).fold((from, Vec::new()), one)
     };
-    // Scattered: each destage takes 100 µs, so the cache fills after 256 and a few more, and then each waits for one.
+    // Scattered writes: each destage takes 100 µs. The cache is full after a little more than 256 writes, and each
+    // later write waits for a destage.
     let (end, took) = writes(&mut array, 600, VirtualTime::START, 64 << 10);
     assert!(took[..256].iter().all(|ns| *ns == us(2)), "{took:?}");
     let settled = &took[400..];
     assert!(settled.iter().all(|ns| (us(98)..=us(102)).contains(ns)), "{settled:?}");
-    // Idle time empties it.
+    // Idle time empties the cache.
     array.idle_until(end + Nanos::from_secs(1));
     let (end, took) = writes(&mut array, 256, end + Nanos::from_secs(1), 64 << 10);
     assert!(took.iter().all(|ns| *ns == us(2)), "{took:?}");
-    // Adjacent: up to 64 in one destage, so it never fills.
+    // Adjacent writes: one destage covers up to 64 of them, so the cache never fills.
     array.idle_until(end + Nanos::from_secs(1));
     let (end, took) = writes(&mut array, 1000, end + Nanos::from_secs(1), 16 << 10);
     assert!(took.iter().all(|ns| *ns == us(2)), "{took:?}");

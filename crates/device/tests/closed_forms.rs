@@ -1,6 +1,6 @@
-//! Steady write amplification against the closed forms in `published/write_amplification_theory.txt`.
+//! Steady-state write amplification against the closed forms in `published/write_amplification_theory.txt`.
 //!
-//! The table's ρ is live pages over pages in circulation: blocks kept erased or being filled do not count.
+//! In the table, ρ is live pages over pages in circulation. Erased blocks and open blocks do not count.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn published(policy: Policy, rho: f64, block_units: u32) -> f64 {
         Policy::Fifo => row("rho   random", rho).split_whitespace().nth(2).expect("a column"),
         _ => unreachable!("no closed form is kept for {policy:?}"),
     };
-    // Some rows glue block size and number: `b64:1.2389`; others put a space between.
+    // Some rows join block size and number (`b64:1.2389`); others separate them with a space.
     let text = if text.is_empty() {
         let row = row(if policy == Policy::Greedy { "greedy all b" } else { "d-choices d=2" }, rho);
         let mut words = row.split_whitespace();
@@ -44,9 +44,9 @@ fn published(policy: Policy, rho: f64, block_units: u32) -> f64 {
     text.parse().expect("a number")
 }
 
-/// Victims that a measurement must average over. How many valid units a random victim has, or the better of two, varies
-/// widely: with a quarter of these, errors of single seeds reached 2.0 %; with these, eight seeds gave −0.3 ± 0.3 % and at
-/// most 1.0 %, half of the tolerance. Greedy and FIFO victims are all alike.
+/// Number of victims over which a measurement averages. The valid units of a random victim, or of the better of two,
+/// vary widely. With a quarter of this number, single seeds were off by up to 2.0 %. With this number, eight seeds
+/// gave −0.3 ± 0.3 % and at most 1.0 %, half the tolerance. Greedy and FIFO victims vary little.
 fn victims(policy: Policy) -> f64 {
     match policy {
         Policy::Random => 64_000.0,
@@ -56,18 +56,18 @@ fn victims(policy: Policy) -> f64 {
 }
 
 fn simulated(policy: Policy, rho: f64, block_units: u32, seed: u64, theory: f64) -> f64 {
-    // The spare is at least 100 blocks, so one block more or less of reserve stays within 1 %.
+    // The spare NAND is at least 100 blocks, so that one block of reserve changes the result by at most 1 %.
     let blocks = if rho > 0.9 { 4096 } else { 1024 };
     let spec = plain(blocks, block_units, rho, policy);
     let mut drive = SimulatedSsd::new(&spec, Seed::new(seed)).expect("valid");
     let capacity = drive.capacity().get();
     let now = fill(&mut drive, VirtualTime::START);
-    // The erased blocks are used up first; then cleaning settles.
+    // The drive first uses up its erased blocks. Cleaning then settles.
     let unused = capacity as f64 * (1.0 - rho) / rho;
     let settling = capacity as f64 * 0.8;
     let now = overwrite(&mut drive, (1.2 * unused + settling) as u64, Seed::new(seed).part("warm", 0), now);
     let before = drive.counters();
-    // A victim makes room for block / write amplification of host data.
+    // A victim makes room for one block of data divided by the write amplification.
     let measured = victims(policy) * spec.block_bytes().get() as f64 / theory;
     overwrite(&mut drive, measured as u64, Seed::new(seed).part("measure", 0), now);
     drive.counters().write_amplification_since(&before).expect("wrote")
@@ -123,11 +123,12 @@ fn two_choices_256() {
     check(Policy::DChoices(2), 256);
 }
 
-/// The transient, too: a drive filled in order and then overwritten at random, by quarters of a drive write.
+/// Also tests the transient of a drive filled in order and then overwritten at random, for each quarter of a drive
+/// write.
 #[test]
 fn history_of_a_full_size_drive_filled_in_order() {
     let seed = 7;
-    // ρ 0.9 of 160 GiB, everything counted.
+    // ρ is 0.9 of 160 GiB, with all blocks counted.
     let mut spec = plain(160 << 10, 256, 1.0, Policy::Greedy);
     spec.capacity = lowtide_core::Bytes::gib(144);
     let mut drive = SimulatedSsd::new(&spec, Seed::new(seed)).expect("valid");
