@@ -43,8 +43,8 @@ pub fn plain(blocks: u64, block_units: u32, share: f64, policy: Policy) -> Flash
         host_ftl: None,
     };
     let geometry = lowtide_device::flash::Geometry::new(&spec);
-    // The erased pool, which settles at the set point, and two open blocks are not in circulation. The victim counts by
-    // the data it still holds.
+    // The erased pool, which settles at the set point, and two open blocks are not in circulation. The victim counts
+    // by the data it still holds.
     let reserve = u64::from(geometry.set_point_blocks) + 2;
     let units = ((blocks - reserve) * u64::from(block_units)) as f64 * share;
     spec.capacity = unit * units as u64;
