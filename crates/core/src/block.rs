@@ -9,7 +9,7 @@
 //! has no clock.
 //!
 //! # Not modelled
-//! Contents. Simulated devices know where each block is and when it is durable, but not its bytes.
+//! Contents. A simulated device tracks the location and durability of each block, but not its data.
 
 use crate::state::StateError;
 use crate::units::{Bytes, Nanos, VirtualTime};
@@ -261,7 +261,7 @@ impl Counters {
 /// The provided methods are for a device without a queue, NAND or saved state. A device in front of another one
 /// implements [`Wraps`](crate::Wraps) instead, which forwards every call.
 pub trait BlockDevice {
-    /// Bytes the host may address.
+    /// Number of bytes that the host may address.
     fn capacity(&self) -> Bytes;
 
     /// The logical block: offsets and lengths are multiples of it.
