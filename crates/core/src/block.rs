@@ -5,10 +5,11 @@
 //!            (Wraps)       (Wraps)   (BlockDevice)
 //! ```
 //!
-//! A device takes a request at an instant and returns the instant of its completion. Time is an argument; a device has no clock.
+//! A device takes a request at an instant and returns the instant of its completion. Time is an argument; a device
+//! has no clock.
 //!
 //! # Not modelled
-//! Contents. Simulated devices know where each block is and when it is durable, but not its bytes.
+//! Contents. A simulated device tracks the location and durability of each block, but not its data.
 
 use crate::state::StateError;
 use crate::units::{Bytes, Nanos, VirtualTime};
@@ -62,8 +63,8 @@ impl Request {
         Request { op: Op::Flush, offset: 0, length: 0 }
     }
 
-    /// Checks that the range lies within `capacity` bytes and is aligned to logical blocks of `block` bytes. A flush has no
-    /// range, so it always passes.
+    /// Checks that the range lies within `capacity` bytes and is aligned to logical blocks of `block` bytes. A flush
+    /// has no range, so it always passes.
     ///
     /// # Errors
     /// [`DeviceError::OutOfRange`], [`DeviceError::Unaligned`].
@@ -169,7 +170,8 @@ pub struct Counters {
     /// CPU time of the host in nanoseconds that the device's driver used in addition to an ordinary driver's.
     #[serde(default)]
     pub host_cpu_ns: u64,
-    /// Bytes of data blocks and map pages that a log layer wrote, for the host and for itself, without headers and padding.
+    /// Bytes of data blocks and map pages that a log layer wrote, for the host and for itself, without headers and
+    /// padding.
     #[serde(default)]
     pub layer_written_bytes: u64,
 }
@@ -232,16 +234,16 @@ counters! {
 }
 
 impl Counters {
-    /// NAND bytes per host byte written since `earlier`. `None` if the host wrote nothing, if no NAND was ever written (a
-    /// disk has none), or if a counter decreased (that of a real drive was reset).
+    /// NAND bytes per host byte written since `earlier`. `None` if the host wrote nothing, if no NAND was ever
+    /// written (a disk has none), or if a counter decreased (that of a real drive was reset).
     pub fn write_amplification_since(&self, earlier: &Counters) -> Option<f64> {
         let host = self.host_written_bytes.checked_sub(earlier.host_written_bytes)?;
         let nand = self.nand_written_bytes.checked_sub(earlier.nand_written_bytes)?;
         (host > 0 && self.nand_written_bytes > 0).then(|| nand as f64 / host as f64)
     }
 
-    /// Bytes written by a log layer per host byte written since `earlier`. `None` if the host wrote nothing or there is no log
-    /// layer.
+    /// Bytes written by a log layer per host byte written since `earlier`. `None` if the host wrote nothing or there
+    /// is no log layer.
     pub fn layer_amplification_since(&self, earlier: &Counters) -> Option<f64> {
         let host = self.host_written_bytes.checked_sub(earlier.host_written_bytes)?;
         let layer = self.layer_written_bytes.checked_sub(earlier.layer_written_bytes)?;
@@ -251,15 +253,15 @@ impl Counters {
 
 /// A block device in virtual time.
 ///
-/// The caller submits requests in order of `now`; completions may be out of order. Most devices know the completion of a request
-/// at once. A device that chooses the next request from its queue, such as a disk, does not. A caller with several requests in
-/// flight therefore hands them over with [`BlockDevice::begin`] and collects queued ones with [`BlockDevice::next_done`] and
-/// [`BlockDevice::finish`].
+/// The caller submits requests in order of `now`; completions may be out of order. Most devices know the completion
+/// of a request at once. A device that chooses the next request from its queue, such as a disk, does not. A caller
+/// with several requests in flight therefore hands them over with [`BlockDevice::begin`] and collects queued ones
+/// with [`BlockDevice::next_done`] and [`BlockDevice::finish`].
 ///
 /// The provided methods are for a device without a queue, NAND or saved state. A device in front of another one
 /// implements [`Wraps`](crate::Wraps) instead, which forwards every call.
 pub trait BlockDevice {
-    /// Bytes the host may address.
+    /// Number of bytes that the host may address.
     fn capacity(&self) -> Bytes;
 
     /// The logical block: offsets and lengths are multiples of it.
@@ -275,31 +277,33 @@ pub trait BlockDevice {
     /// Carries out a request at `now`, and waits for it if it is queued.
     ///
     /// # Errors
-    /// The completion's status holds the [`DeviceError`] of a request that was refused or failed. Such a request changed nothing.
+    /// The completion's status holds the [`DeviceError`] of a request that was refused or failed. Such a request
+    /// changed nothing.
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion;
 
-    /// Takes a request at `now` under a tag that no other queued request has. Returns the completion if it is known at once;
-    /// otherwise the request is queued, and [`BlockDevice::finish`] returns its completion later.
+    /// Takes a request at `now` under a tag that no other queued request has. Returns the completion if it is known
+    /// at once; otherwise the request is queued, and [`BlockDevice::finish`] returns its completion later.
     fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
         let _ = tag;
         Some(self.submit(now, request))
     }
 
-    /// The instant of the next step of the queue, at or before the earliest completion; `None` if the queue is empty. The
-    /// outcome of the step is fixed: requests submitted later at or before that instant do not change it.
+    /// The instant of the next step of the queue, at or before the earliest completion; `None` if the queue is empty.
+    /// The outcome of the step is fixed: requests submitted later at or before that instant do not change it.
     fn next_done(&self) -> Option<VirtualTime> {
         None
     }
 
     /// Advances to [`BlockDevice::next_done`] and removes a request that completes then from the queue.
     ///
-    /// `None` from a queue with requests means that the step completed no request: for example, one disk of a mirror has
-    /// written and the other has not. The caller then asks [`BlockDevice::next_done`] again.
+    /// `None` from a queue with requests means that the step completed no request: for example, one disk of a mirror
+    /// has written and the other has not. The caller then asks [`BlockDevice::next_done`] again.
     fn finish(&mut self) -> Option<(Tag, Completion)> {
         None
     }
 
-    /// Announces the next requests, so that a model may load its tables into the processor's cache. Has no effect on results.
+    /// Announces the next requests, so that a model may load its tables into the processor's cache. Has no effect on
+    /// results.
     fn warm(&self, upcoming: &[Request]) {
         let _ = upcoming;
     }
@@ -307,8 +311,8 @@ pub trait BlockDevice {
     /// Lets the device be idle until `until`, so that background work can proceed.
     fn idle_until(&mut self, until: VirtualTime);
 
-    /// When background work for acknowledged requests (buffer write-back, cache eviction) ends. A lower bound while the end
-    /// is unknown; [`VirtualTime::START`] when idle.
+    /// When background work for acknowledged requests (buffer write-back, cache eviction) ends. A lower bound while
+    /// the end is unknown; [`VirtualTime::START`] when idle.
     fn busy_until(&self) -> VirtualTime {
         VirtualTime::START
     }

@@ -1,8 +1,8 @@
-//! Types and contracts that all other crates share: units, seeded random streams, the [`BlockDevice`] contract, workload
-//! generation, and the measurement records of intervals.
+//! Types and contracts that all other crates share: units, seeded random streams, the [`BlockDevice`] contract,
+//! workload generation, and the measurement records of intervals.
 //!
-//! The crate is pure. It has no I/O, no wall clock and no threads, so that the same code drives a simulated device in virtual
-//! time and a real one in wall time.
+//! The crate is pure. It has no I/O, no wall clock and no threads, so that the same code drives a simulated device in
+//! virtual time and a real one in wall time.
 
 pub mod batch;
 pub mod block;

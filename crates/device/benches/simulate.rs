@@ -1,4 +1,4 @@
-//! Host writes per second of wall time with the full timing model: 4 KiB random writes in the steady state.
+//! Benchmark of the full timing model: steady-state random 4 KiB writes per second of wall time.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use lowtide_core::rng::below;

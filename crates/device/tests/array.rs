@@ -33,12 +33,12 @@ fn array(parameters: ArrayParameters, members: Vec<AnyDevice>) -> Array {
     Array::of(&ArraySpec { parameters, members: Vec::new() }, members).expect("fits")
 }
 
-/// An array of `count` servers that take 100 µs a request.
+/// An array of `count` servers with 100 µs per request.
 fn servers(parameters: ArrayParameters, count: usize) -> Array {
     array(parameters, (0..count).map(|_| Box::new(Server::new(64 * MIB, us(100))) as AnyDevice).collect())
 }
 
-/// Histograms keep three digits.
+/// The tolerance covers the three significant digits of histograms.
 fn assert_near(mean_ns: f64, expected_us: f64) {
     assert!((mean_ns / 1000.0 / expected_us - 1.0).abs() < 0.002, "{mean_ns} ns, {expected_us} µs expected");
 }
@@ -174,11 +174,11 @@ fn a_write_cache_answers_until_it_is_full() {
     assert!(took[..256].iter().all(|ns| *ns == us(2)), "{took:?}");
     let settled = &took[400..];
     assert!(settled.iter().all(|ns| (us(98)..=us(102)).contains(ns)), "{settled:?}");
-    // Idle time empties it.
+    // Idle time empties the cache.
     array.idle_until(end + Nanos::from_secs(1));
     let (end, took) = writes(&mut array, 256, end + Nanos::from_secs(1), 64 << 10);
     assert!(took.iter().all(|ns| *ns == us(2)), "{took:?}");
-    // Adjacent: up to 64 in one destage, so it never fills.
+    // Adjacent writes: one destage covers up to 64 of them, so the cache never fills.
     array.idle_until(end + Nanos::from_secs(1));
     let (end, took) = writes(&mut array, 1000, end + Nanos::from_secs(1), 16 << 10);
     assert!(took.iter().all(|ns| *ns == us(2)), "{took:?}");

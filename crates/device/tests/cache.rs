@@ -1,4 +1,5 @@
-//! Flash caches: what a hit and a miss take, what is dirty and durable when, hit ratios as computed, the full flash.
+//! Tests of flash caches: times of hits and misses, dirty and durable data, hit ratios against a formula, and full
+//! flash.
 
 mod common;
 #[path = "common/queueing.rs"]
@@ -39,13 +40,13 @@ fn cache(parameters: CacheParameters, flash: AnyDevice, backing: AnyDevice) -> C
     Cache::of(&CacheSpec { parameters, flash: any(), backing: any() }, flash, backing).expect("fits")
 }
 
-/// `lines` lines before 64 MiB, both devices with constant service.
+/// A cache of `lines` lines in front of 64 MiB. Both devices have constant service times.
 fn servers(parameters: CacheParameters, lines: u64) -> Cache {
     let flash = Server::new(lines * parameters.line.get(), us(FLASH_US));
     cache(parameters, Box::new(flash), Box::new(Server::new(64 * MIB, us(DISK_US))))
 }
 
-/// Microseconds that a request takes, asked long after the one before.
+/// Microseconds that a request takes on an idle cache.
 fn takes(cache: &mut Cache, now: &mut VirtualTime, request: Request) -> u64 {
     *now = *now + Nanos::from_secs(1);
     cache.submit(*now, &request).at.since(*now).get() / 1000
@@ -67,7 +68,7 @@ fn a_miss_takes_the_disk_and_is_promoted_and_a_hit_takes_the_flash() {
         let traffic = cache.traffic();
         assert_eq!((traffic.promoted, traffic.read_missed), (2 * KIB16, 2 * KIB16));
         assert_eq!(traffic.read_hit, 2 * KIB16 + 512);
-        // 64 other lines push it out.
+        // Sixty-four other lines evict it.
         for line in 0..64 {
             takes(&mut cache, &mut now, Request::read(line * KIB16, KIB16));
         }
@@ -101,7 +102,7 @@ fn write_back_answers_at_the_speed_of_flash_and_write_through_at_that_of_the_dis
         assert_eq!(takes(cache, &mut now, Request::read(MIB, KIB16)), DISK_US + 1, "trimmed");
         assert_eq!(cache.lines().2, 0);
     }
-    // 512 bytes of a block that the flash does not hold go to the disk; of one that it holds, to the flash.
+    // A write of 512 bytes goes to the disk if the cache does not hold its block, and to the flash otherwise.
     assert_eq!(takes(&mut behind, &mut now, Request::write(2 * MIB, 512)), DISK_US + 1);
     assert_eq!(takes(&mut behind, &mut now, Request::write(MIB + 1024, 512)), FLASH_US + 1);
 }
@@ -119,7 +120,7 @@ fn dirty_lines_are_written_back_under_pressure_and_writes_go_round_when_all_are_
     }
     cache.idle_until(now + Nanos::from_secs(1));
     assert_eq!((cache.lines().2, cache.traffic().written_back), (32, (500 - 32) * KIB16));
-    // Faster than the disk can write: once all lines are dirty, the disk sets the pace.
+    // These writes are faster than the disk. Once all lines are dirty, the disk limits the rate.
     let (mut at, mut half) = (now + Nanos::from_secs(2), VirtualTime::START);
     for line in 0..1000 {
         at = cache.submit(at, &Request::write((line * 2 + 1) * KIB16, KIB16)).at;
@@ -138,7 +139,7 @@ fn streams_are_kept_out() {
         takes(&mut cache, &mut now, Request::read(n * KIB16, KIB16));
         takes(&mut cache, &mut now, Request::write(32 * MIB + n * KIB16, KIB16));
     }
-    // The eighth request makes a stream of 128 KiB.
+    // After 128 KiB, the eighth request is recognised as part of a stream.
     assert_eq!((cache.lines().1, cache.traffic().promoted), (14, 7 * KIB16));
     assert_eq!(cache.traffic().written_around, 93 * KIB16);
 }
@@ -184,8 +185,8 @@ fn a_power_cut_loses_what_the_volatile_memory_of_the_flash_held_and_no_more() {
     }
 }
 
-/// The share of random reads that an LRU cache of `room` of `items` answers, of which the first `hot` have `share` of
-/// the requests: the approximation of Che, Tung and Wang (IEEE JSAC 20(7), 2002).
+/// Hit ratio of an LRU cache with `room` for items with these access weights: the approximation of Che, Tung and Wang
+/// (IEEE JSAC 20(7), 2002).
 fn che(weights: &[f64], room: f64) -> f64 {
     let sum: f64 = weights.iter().sum();
     let inside = |time: f64| weights.iter().map(|weight| 1.0 - (-weight / sum * time).exp()).sum::<f64>();
@@ -235,7 +236,7 @@ fn hit_ratios_are_those_of_the_che_approximation() {
     }
 }
 
-/// Write amplification of a drive under random writes of 16 KiB to `share` of it, behind a cache or not.
+/// Write amplification of a drive under random 16 KiB writes, with or without a cache in front.
 fn amplification(
     device: &mut dyn BlockDevice,
     flash: &dyn Fn(&dyn BlockDevice) -> Counters,
@@ -338,7 +339,7 @@ proptest! {
         prop_assert_eq!(&drive(&mut make(), seed, 600), &seen, "the same again");
         prop_assert_eq!(one.counters().host_read_bytes, seen.read_bytes);
         prop_assert_eq!(one.counters().host_written_bytes, seen.written_bytes);
-        // Everything settles, and the dirty lines are as many as may be.
+        // When idle, the cache settles with the permitted number of dirty lines.
         one.idle_until(VirtualTime::START + Nanos::from_secs(1000));
         let (room, _, dirty) = one.lines();
         prop_assert!(dirty <= room / 2, "{dirty} of {room} are dirty");

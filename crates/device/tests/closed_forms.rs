@@ -1,6 +1,6 @@
-//! Steady write amplification against the closed forms in `published/write_amplification_theory.txt`.
+//! Steady-state write amplification against the closed forms in `published/write_amplification_theory.txt`.
 //!
-//! The table's ρ is live pages over pages in circulation: blocks kept erased or being filled do not count.
+//! In the table, ρ is live pages over pages in circulation. Erased blocks and open blocks do not count.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn published(policy: Policy, rho: f64, block_units: u32) -> f64 {
         Policy::Fifo => row("rho   random", rho).split_whitespace().nth(2).expect("a column"),
         _ => unreachable!("no closed form is kept for {policy:?}"),
     };
-    // Some rows glue block size and number: `b64:1.2389`; others put a space between.
+    // Some rows join block size and number (`b64:1.2389`); others separate them with a space.
     let text = if text.is_empty() {
         let row = row(if policy == Policy::Greedy { "greedy all b" } else { "d-choices d=2" }, rho);
         let mut words = row.split_whitespace();
@@ -62,7 +62,7 @@ fn simulated(policy: Policy, rho: f64, block_units: u32, seed: u64, theory: f64)
     let mut drive = SimulatedSsd::new(&spec, Seed::new(seed)).expect("valid");
     let capacity = drive.capacity().get();
     let now = fill(&mut drive, VirtualTime::START);
-    // The erased blocks are used up first; then cleaning settles.
+    // The drive first uses up its erased blocks. Cleaning then settles.
     let unused = capacity as f64 * (1.0 - rho) / rho;
     let settling = capacity as f64 * 0.8;
     let now = overwrite(&mut drive, (1.2 * unused + settling) as u64, Seed::new(seed).part("warm", 0), now);

@@ -1,4 +1,4 @@
-//! One contract, run against every device of this crate: what each promises whatever it is made of.
+//! The contract of block devices, tested on every device of this crate.
 
 mod common;
 #[path = "common/disks.rs"]
@@ -17,16 +17,16 @@ use lowtide_device::{DeviceSpec, Partition, SimulatedSsd};
 
 type Device = Box<dyn BlockDevice>;
 
-/// What a device can be held to beyond what every device promises.
+/// Properties of a device beyond the contract.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
-    /// Acknowledged writes are lost at a power cut.
+    /// A power cut loses acknowledged writes.
     volatile: bool,
-    /// It erases blocks, and what is trimmed counts.
+    /// The device erases blocks, and trimmed data affects its counters.
     nand: bool,
-    /// Where it was trimmed, it had the data; a cache may hold it instead of the device that is trimmed.
+    /// The trimmed device holds the data. In a flash cache, the other device may hold the data instead.
     trims: bool,
-    /// Time does not depend on when it is asked, as the turn of a disk and credits do.
+    /// Service time does not depend on the instant of a request, unlike disk rotation and volume credits.
     timeless: bool,
 }
 
@@ -56,7 +56,7 @@ fn specs() -> Vec<(String, FlashSpec)> {
     all
 }
 
-/// Devices made of others, or without NAND.
+/// Devices made of other devices, and devices without NAND.
 fn composites() -> Vec<(&'static str, DeviceSpec, Kind)> {
     let flash = |blocks, volatile: bool| {
         let mut spec = FlashSpec { nand: base(Policy::Greedy).nand, ..base(Policy::Greedy) };
@@ -144,7 +144,7 @@ fn composites() -> Vec<(&'static str, DeviceSpec, Kind)> {
     ]
 }
 
-/// Calls `body` with the name of each device, a maker of it from a seed, and what it can be held to.
+/// Calls `body` with the name, a constructor and the properties of each device.
 fn for_each(body: impl Fn(&str, &dyn Fn(u64) -> Device, Kind)) {
     for (name, spec) in specs() {
         let ssd = |seed| SimulatedSsd::new(&spec, Seed::new(seed)).expect("valid");
@@ -166,7 +166,7 @@ fn for_each(body: impl Fn(&str, &dyn Fn(u64) -> Device, Kind)) {
     }
 }
 
-/// A mixed load of `count` requests from `from`; completion times.
+/// Runs a mixed load of `count` requests from the instant `from`. Returns the completions.
 fn load(device: &mut Device, seed: u64, count: usize, from: VirtualTime) -> Vec<VirtualTime> {
     let mut rng = Seed::new(seed).part("load", 0).stream();
     let sectors = device.capacity().get() / 512;
@@ -245,7 +245,7 @@ fn flush_and_fua_are_durable_and_nothing_else_need_be() {
         assert_eq!(lost, if kind.volatile { 16 << 10 } else { 0 }, "{name}: only a volatile buffer loses");
 
         let mut device = make(1);
-        // Many dies are busy for different times when the flush comes.
+        // When the flush arrives, the dies are busy for different lengths of time.
         let mut last = VirtualTime::START;
         for n in 0..23 {
             last = device.submit(last, &Request::write(n * (12 << 10), 12 << 10)).at;
@@ -301,7 +301,7 @@ fn secure_erase_makes_a_drive_fresh_but_for_its_wear() {
     });
 }
 
-/// Nanoseconds that 200 writes take.
+/// Duration of 200 writes in nanoseconds.
 fn speed(device: &mut Device, from: VirtualTime) -> u64 {
     let end = (0..200).fold(from, |now, n| device.submit(now, &Request::write((n % 64) << 14, 16 << 10)).at);
     end.as_nanos() - from.as_nanos()

@@ -1,4 +1,4 @@
-//! The hard disk against closed forms, and integrals computed here.
+//! Tests of the hard disk against closed forms and numerical integrals.
 
 #[path = "common/disks.rs"]
 mod disks;
@@ -25,13 +25,13 @@ fn ms(nanos: Nanos) -> f64 {
     nanos.get() as f64 / 1e6
 }
 
-/// Mean time of a block's transfer, over all bytes of the disk.
+/// Mean transfer time of a block over all bytes of the disk, in milliseconds.
 fn mean_transfer_ms(disk: &SimulatedDisk) -> f64 {
     let capacity = disk.capacity().get();
     disk.surface().place(capacity) as f64 / capacity as f64 * BLOCK as f64 / 1e6
 }
 
-/// Latency of random reads, one at a time, in ms.
+/// Latencies of random reads with one request in flight, in milliseconds.
 fn latencies(spec: &DiskSpec, seed: u64, count: usize) -> Vec<f64> {
     let (mut disk, mut rng) = (disk(spec, seed), rng(seed));
     let mut now = VirtualTime::START;
@@ -45,7 +45,7 @@ fn latencies(spec: &DiskSpec, seed: u64, count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Requests per second and latency of a closed loop of random requests.
+/// Requests per second and latencies of a closed loop of random requests.
 fn closed_loop(spec: &DiskSpec, workload: Workload, depth: usize, seed: u64, seconds: u64) -> (f64, Latency) {
     let mut disk = disk(spec, seed);
     let extents = Extents::whole(spec.capacity.get() / BLOCK * BLOCK);
@@ -75,7 +75,7 @@ fn close(value: f64, expected: f64, tolerance: f64, what: &str) {
     assert!((value / expected - 1.0).abs() <= tolerance, "{what}: {value:.4}, expected {expected:.4}");
 }
 
-// Where the head goes.
+// Seeks and head positions.
 
 #[test]
 fn the_seek_curve_goes_through_the_three_rated_times() {
@@ -86,14 +86,14 @@ fn the_seek_curve_goes_through_the_three_rated_times() {
         assert_eq!(curve.ns(0), 0, "{name}");
         close(curve.ns(1) as f64, spec.seek.track.get() as f64, 1e-3, name);
         close(curve.ns(stroke) as f64, spec.seek.full.get() as f64, 1e-3, name);
-        // It rises, and ever more slowly.
+        // The curve increases, with decreasing slope.
         let steps: Vec<u64> = (0..=200).map(|n| curve.ns(1 + n * (stroke - 1) / 200)).collect();
         assert!(steps.windows(2).all(|pair| pair[0] < pair[1]), "{name}: {steps:?}");
         let rises: Vec<u64> = steps.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        // A cylinder more or less between two points, and a nanosecond of rounding.
+        // Allow for rounding to whole cylinders and nanoseconds.
         let slack = 2 + rises[0] / 100;
         assert!(rises.windows(2).all(|pair| pair[1] <= pair[0] + slack), "{name}: {rises:?}");
-        // The mean over random bytes is the rated average.
+        // The mean over random bytes equals the rated average.
         let mut rng = rng(5);
         let mut cylinder = || surface.cylinder(surface.place(below(&mut rng, spec.capacity.get())));
         let count = 200_000;
@@ -158,7 +158,7 @@ fn the_wait_for_the_turn_is_uniform() {
     }
     let expected = f64::from(count) / 20.0;
     let chi_squared: f64 = bins.iter().map(|&n| (f64::from(n) - expected).powi(2) / expected).sum();
-    // 19 degrees of freedom: 43.8 is exceeded once in a thousand times.
+    // Critical value of the chi-square distribution with 19 degrees of freedom at a probability of 0.001.
     assert!(chi_squared < 43.8, "seed 2: {chi_squared} {bins:?}");
 }
 
@@ -167,7 +167,7 @@ fn percentiles_are_those_of_seek_and_turn_convolved() {
     for (name, text) in FILES {
         let spec = file(text);
         let (surface, curve) = (spec.surface().expect("valid"), spec.seek_curve().expect("valid"));
-        // The seek between every two of 300 bytes, evenly spread; the turn adds a uniform wait.
+        // Seeks between all pairs of 300 evenly spaced bytes. Rotation adds a uniform wait.
         let points = 300;
         let cylinder = |n: u64| surface.cylinder(surface.place(spec.capacity.get() / points * n));
         let cylinders: Vec<u64> = (0..points).map(cylinder).collect();
@@ -241,18 +241,19 @@ fn streams_share_the_head_and_memory_follows_each() {
         let end = (0..count).fold(VirtualTime::START, read);
         count as f64 / end.since(VirtualTime::START).as_secs_f64()
     };
-    // Each change of stream costs a seek, with memory or without: the head reads ahead only while nothing waits.
+    // Each change of stream costs a seek, even with a read-ahead buffer, because the head reads ahead only while the
+    // queue is empty.
     let (one, four) = (rate(&spec, 1), rate(&spec, 4));
     assert!(four < one / 10.0, "{one} reads/s of one stream, {four} of four");
 }
 
-// The queue.
+// The command queue.
 
 #[test]
 fn fifo_is_one_server() {
     let spec = plain();
     let transfer = mean_transfer_ms(&disk(&spec, 1));
-    // A queued command's overhead passes while others are served.
+    // A queued command's overhead is hidden behind the service of other commands.
     let service = ms(spec.seek.average) + ms(spec.revolution()) / 2.0 + transfer;
     for depth in [2, 8, 32] {
         let (rate, latency) = closed_loop(&spec, random_reads(), depth, 1, 60);
@@ -274,7 +275,7 @@ fn choosing_gains_with_the_depth() {
         assert!(sptf.windows(2).all(|pair| pair[1] > 1.05 * pair[0]), "{name}, seed 1: {sptf:?}");
         assert!(elevator > 1.1 * fifo, "{name}, seed 1: elevator {elevator}, fifo {fifo}");
         assert!(sptf[4] > 1.2 * elevator, "{name}, seed 1: sptf {sptf:?}, elevator {elevator}");
-        // A depth of one leaves no choice.
+        // A queue depth of one leaves the scheduler no choice.
         let spec = DiskSpec { queue: queue(Scheduler::Sptf, 1), ..file(text) };
         close(closed_loop(&spec, random_reads(), 32, 1, 30).0, fifo, 0.02, name);
     }
@@ -282,7 +283,8 @@ fn choosing_gains_with_the_depth() {
 
 #[test]
 fn an_elevator_passes_each_command_once() {
-    // n commands evenly spread: a sweep takes n seeks of 1 / (n + 1) of the disk's bytes each, and one back.
+    // With n commands evenly spread, a sweep takes n seeks of 1 / (n + 1) of the disk's bytes each, and one seek
+    // back.
     let spec = DiskSpec { queue: queue(Scheduler::Elevator, 256), ..plain() };
     let mut disk = disk(&spec, 1);
     let mut rng = rng(9);
@@ -305,7 +307,8 @@ fn aging_bounds_the_wait() {
         closed_loop(&spec, random_reads(), 16, 1, 60).1.max().get() as f64 / 1e6
     };
     let (without, with) = (worst(None), worst(Some(Nanos::from_millis(100))));
-    // After that, those that came before it and are old too: fewer than there are, a full seek and turn each.
+    // Older commands that have also reached the bound are served first. There are fewer than the depth of the queue,
+    // each with a full seek and rotation.
     assert!(with < 100.0 + 16.0 * 10.0 && with < without, "seed 1: {with} ms, without a bound {without}");
 }
 
@@ -368,7 +371,7 @@ fn sequential_writes_merge_in_the_cache_and_miss_a_turn_without_it() {
         let (rate, zone) = stream(&cached(scheduler));
         close(rate, zone, 0.03, &format!("{scheduler:?}"));
     }
-    // Without it the next write comes when its place has just gone by.
+    // Without a write cache, each write arrives just after its sector has passed the head.
     let spec = plain();
     close(stream(&spec).0, 1.0 / spec.revolution().as_secs_f64(), 0.05, "a write a turn");
 }

@@ -1,4 +1,5 @@
-//! The hard disk as a device that queues: nothing lost, nothing twice, no answer changed; what it refuses.
+//! Tests of the hard disk as a queueing device: no request lost, repeated or changed after its completion, and
+//! invalid requests refused.
 
 #[path = "common/disks.rs"]
 mod disks;
@@ -30,7 +31,7 @@ fn specs() -> Vec<DiskSpec> {
     all
 }
 
-/// A request over a small part of the disk, so that requests meet in memory.
+/// A random request. Half of them fall into a small part of the disk, so that requests overlap in the disk's caches.
 fn any_request(rng: &mut Rng, capacity: u64) -> Request {
     let length = (1 + below(rng, 128)) * 512;
     let offset =
@@ -45,7 +46,7 @@ fn any_request(rng: &mut Rng, capacity: u64) -> Request {
     }
 }
 
-/// Drives a disk with a random stream of calls, in the orders a caller may choose, and checks each answer.
+/// Makes a random sequence of permitted calls on a disk and checks each result.
 fn drive(spec: &DiskSpec, seed: u64, steps: usize) -> Vec<(u64, u64)> {
     let (mut disk, mut rng) = (disk(spec, seed), Seed::new(seed).part("test", 0).stream());
     let capacity = disk.capacity().get();
@@ -95,7 +96,7 @@ fn drive(spec: &DiskSpec, seed: u64, steps: usize) -> Vec<(u64, u64)> {
             _ => {
                 let until = now + below(&mut rng, 20_000_000);
                 match disk.next_done() {
-                    // A caller does not let time pass what it was told of.
+                    // A caller normally does not advance past the next step.
                     Some(at) if below(&mut rng, 4) > 0 => now = until.min(at.as_nanos().max(now)),
                     _ => now = until,
                 }

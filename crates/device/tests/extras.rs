@@ -1,6 +1,6 @@
-//! What only some drives have: SLC cache, log units, a translation layer on the host; and fragmentation.
+//! Tests of optional parts of flash drives (SLC cache, log units, host translation layer) and of fragmentation.
 //!
-//! Rates are compared with what the times of the description allow. Leaves out drives without these parts.
+//! Expected rates are computed from the times in the description.
 
 mod common;
 
@@ -18,7 +18,8 @@ fn near(what: &str, is: f64, should: f64, tolerance: f64) {
     assert!((is / should - 1.0).abs() < tolerance, "{what}: {is}, expected {should}");
 }
 
-/// Eight dies of TLC, 48 KiB a program, 512 blocks of 768 KiB: 384 MiB, of which 200 or 240 are exposed.
+/// A TLC drive with eight dies, 48 KiB per program, and 512 blocks of 768 KiB. Of its 384 MiB, 200 or 240 are
+/// exposed.
 fn tlc(when_full: WhenFull, size: u64, dynamic: f64) -> FlashSpec {
     let mut spec = plain(512, 192, 0.5, Policy::Greedy);
     (spec.nand.dies, spec.nand.channels) = (8, 8);
@@ -44,7 +45,7 @@ fn drive(spec: &FlashSpec) -> SimulatedSsd {
     SimulatedSsd::new(spec, SEED).expect("the description is valid")
 }
 
-/// Writes `bytes` from `offset` on, in order; the rate in bytes per nanosecond, and when it ended.
+/// Writes `bytes` from `offset` in order. Returns the rate in bytes per nanosecond and the instant of the end.
 fn stream(
     drive: &mut SimulatedSsd,
     now: VirtualTime,
@@ -86,8 +87,8 @@ fn a_cache_that_folds_when_full_writes_everything_twice() {
     let before = drive.counters();
     let (rate, _) = stream(&mut drive, now, 40 << 20, 120 << 20, 1 << 20);
     let after = drive.counters();
-    // Three programs of one bit per cell, three reads, a dense program and a share of an erasure for 48 KiB. A block
-    // that is waited for leaves dies idle.
+    // An upper bound for 48 KiB: three one-bit programs, three reads, a dense program and a share of an erasure. Dies
+    // are idle while a write waits for a block.
     let most = 8.0 * 49152.0 / (3.0 * (80_000.0 + 20_000.0) + 960_000.0 + 48.0 / 256.0 * 2e6);
     assert!(rate < 1.05 * most && rate > 0.3 * most, "{rate} of at most {most}");
     near("write amplification", after.write_amplification_since(&before).expect("written"), 2.0, 0.05);
@@ -130,7 +131,7 @@ fn a_coarsely_mapped_drive_streams_at_full_speed_and_merges_at_random() {
     near("sequential, 16 KiB", fresh, die, 0.05);
     let before = drive.counters();
     let (again, now) = stream(&mut drive, now, 0, 100 << 20, 16 << 10);
-    // Each block that is written erases one.
+    // Each block written requires the erasure of a block.
     let erasing = 4.0 * 4096.0 / (200_000.0 + 4096.0 + 2e6 / 64.0);
     near("sequential again", again, erasing, 0.05);
     assert_eq!(
@@ -148,17 +149,20 @@ fn a_coarsely_mapped_drive_streams_at_full_speed_and_merges_at_random() {
     let now = random(&mut drive, begin);
     let after = drive.counters();
     let each_ns = now.since(begin).get() as f64 / 200.0;
-    // 256 pages on four dies, each copied within its die, and on each the erasures of the unit's block and of its log's.
+    // The merge copies 256 pages on four dies, each within its die. Each die erases a block of the unit and a block
+    // of its log.
     near("a random write", each_ns, 64.0 * 250_000.0 + 2.0 * 2e6, 0.05);
     near("write amplification", after.write_amplification_since(&before).expect("written"), 65.0, 0.1);
     drive.check_invariants();
 }
 
-/// Once a block held pieces of several units, so the collector moved live data, and units gathered on few dies: a full drive was
-/// three times as slow as a half-empty one, and both became slower. Each unit has blocks of its own on its dies since.
+/// Symptom: a full drive was three times as slow as a half-empty one, and both slowed down over time. Cause: blocks
+/// held pieces of several units, so the collector moved live data, and units gathered on few dies. Fix: each unit has
+/// blocks of its own on its dies.
 #[test]
 fn what_merges_leave_holds_nothing_so_a_full_drive_is_as_fast_as_a_half_empty_one() {
-    // Writes to units that are open merge nothing, and of few units more are; so the time is that of what was merged.
+    // Writes to open units merge nothing, and a half-empty drive has more such writes. The time is therefore taken
+    // per merged byte.
     let ns_per_byte = |unit: Bytes, share: u64| {
         let mut spec = plain(1024, 64, 0.9, Policy::Greedy);
         (spec.nand.dies, spec.nand.channels, spec.gc.concurrency) = (4, 4, 4);
@@ -248,7 +252,7 @@ proptest! {
         spec.gc.idle = Some(Idle { after: Nanos::from_millis(1), until: 0.2 });
         spec.capacity = Bytes::kib(768) * (100 + tight);
         if kind == 3 {
-            // Rows of one block, of one on each die, and several rows to a unit.
+            // Covers rows of a single block, rows with a block on each die, and units of several rows.
             (spec.nand.page, spec.nand.pages_per_block) = (Bytes::kib(4), 64);
             spec.log_units = Some(LogUnits { unit: Bytes::kib(256) * (1 + size), open: dies });
         } else {
@@ -282,7 +286,7 @@ proptest! {
             prop_assert_eq!(&completion.status, &Ok(()));
             now = completion.at;
         }
-        // Each random write merges a unit of up to 576 pages.
+        // Each random write merges a unit of up to 576 pages, so these drives get fewer writes.
         let share = if kind == 3 { 8 } else { 1 };
         let now = overwrite(&mut drive, spec.capacity.get() / share, Seed::new(seed), now);
         drive.check_invariants();
@@ -335,7 +339,7 @@ fn numbers_without_sense_are_refused_by_name() {
         }),
         ("log-units.open", |spec| logs(spec).open = 0),
         ("log-units.open", |spec| logs(spec).open = u32::MAX),
-        // 30 units of eight blocks are 240 of the 512, and 272 hold the data.
+        // Thirty units of eight blocks take 240 of the 512 blocks. The data needs the other 272.
         ("log-units.open", |spec| logs(spec).open = 29),
         ("log-units", |spec| spec.log_units = Some(LogUnits { unit: Bytes::mib(1), open: 4 })),
         ("host-ftl.cpu-per-request", |spec| host(spec).cpu_per_request = Nanos::new(u64::MAX)),

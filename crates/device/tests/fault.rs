@@ -1,4 +1,4 @@
-//! Faults: what is set happens, to the requests it should, and nothing else changes.
+//! Tests of faults: each affects the right requests and no others.
 
 mod common;
 #[path = "common/disks.rs"]
@@ -23,7 +23,7 @@ fn flash() -> AnyDevice {
     DeviceSpec::Flash(plain(64, 64, 0.7, Policy::Greedy)).build(Seed::new(1)).expect("fits")
 }
 
-/// Three devices that queue, in a stripe.
+/// A stripe of three queueing devices.
 fn stripe(seed: u64) -> AnyDevice {
     let parameters = toml::from_str("level = 'stripe'\nlatency = '1us'\nrequest = '1us'").expect("an array");
     let member = |n| Box::new(Queueing::new(1 << 20, Seed::new(seed).part("member", n))) as AnyDevice;
@@ -41,7 +41,7 @@ fn faulty(faults: Faults) -> Fault<AnyDevice> {
     device
 }
 
-/// Completions of mixed requests, one after the other, as far apart as they take.
+/// Runs mixed requests one after another, far enough apart for the device to be idle, and returns their completions.
 fn run(device: &mut dyn BlockDevice, seed: u64, count: usize) -> Vec<(Request, VirtualTime, Completion)> {
     let mut rng = Seed::new(seed).part("requests", 0).stream();
     let (blocks, mut now) = (device.capacity().get() / 4096, VirtualTime::START);
@@ -87,7 +87,7 @@ fn errors_hit_their_range_and_their_share() {
             }
         }
     }
-    // Binomial: five standard deviations.
+    // The count is binomial. The tolerance is five standard deviations.
     let (mean, deviation) = (f64::from(inside) / 2.0, (f64::from(inside) / 4.0).sqrt());
     assert!((f64::from(failed) - mean).abs() < 5.0 * deviation, "{failed} of {inside}");
 }
@@ -102,7 +102,7 @@ fn a_write_that_fails_changes_nothing() {
     assert_eq!(completion, Completion { at: at(5) + REFUSAL, status: Err(error) });
     assert_eq!(device.counters(), before);
     assert_eq!(device.submit(at(200_000), &Request::read(8192, 4096)).status, Ok(()));
-    // What no device could do is told first.
+    // A request that is invalid on any device reports that error first.
     let far = device.submit(at(200_001), &Request::write(1 << 60, 4096)).status;
     assert!(matches!(far, Err(DeviceError::OutOfRange { .. })), "{far:?}");
     device.set(Faults::default()).expect("none is fine");
@@ -120,7 +120,7 @@ fn slow_requests_take_what_was_asked_until_it_ends() {
     };
     let mut device = faulty(Faults { slow: Some(slow), ..Faults::default() });
     let (mut asked, mut slowed) = (0u32, 0u32);
-    // As the device is idle in between, each takes the same with and without.
+    // The device is idle between requests, so each takes as long as on a device without faults.
     let mut bare = flash();
     for (request, since, completion) in run(&mut device, 7, 4000) {
         let took = bare.submit(since, &request).at.since(since);
@@ -140,7 +140,7 @@ fn slow_requests_take_what_was_asked_until_it_ends() {
     assert!((f64::from(slowed) - mean).abs() < 5.0 * deviation, "{slowed} of {asked}");
 }
 
-/// The contract of queueing devices holds with slow requests among them: `drive` checks it.
+/// Slow requests keep the contract of queueing devices, which `drive` checks.
 #[test]
 fn slow_requests_of_a_device_that_queues_come_in_order() {
     for seed in 0..20 {
@@ -176,7 +176,7 @@ fn a_worn_out_device_is_read_and_not_written() {
     assert_eq!(device.submit(now, &Request::write(0, 4096)).status, Err(DeviceError::WornOut));
 }
 
-/// A load that meets an error ends with it, and a later load finds nothing of the first in the queue.
+/// A failed load leaves nothing in the queue for a later load.
 #[test]
 fn a_load_ends_with_the_error_and_another_can_follow() {
     let disk = DeviceSpec::Disk(disks::plain().scaled(100)).build(Seed::new(1)).expect("fits");

@@ -1,4 +1,5 @@
-//! A log layer as a device of experiments: it is the log of `lowtide_logdisk`, and counts what that writes beside what the drive does.
+//! Tests of the log layer as a simulated device: it equals the log of `lowtide_logdisk`, and its write counters are
+//! separate from the drive's.
 
 mod common;
 
@@ -25,7 +26,7 @@ fn spec(over: DeviceSpec) -> LogSpec {
     LogSpec { parameters, over: Box::new(over) }
 }
 
-/// Writes of a block each over the first `blocks`, in order and then at random; when they were done.
+/// Writes the first `blocks` blocks in order and then at random. Returns the last completion.
 fn written(device: &mut dyn BlockDevice, blocks: u64, times: u64, from: VirtualTime) -> VirtualTime {
     let mut rng = Seed::new(5).part("addresses", 0).stream();
     let random = (0..times * blocks).map(|_| below(&mut rng, blocks));
@@ -42,7 +43,7 @@ fn it_is_the_log_of_the_log_disk() {
     let mut described = DeviceSpec::Log(spec.clone()).build(seed).expect("it fits");
     let over = flash().build(seed.part("over", 0)).expect("it fits");
     let options = Options { segment: 1 << 20, reserve: 0.1 };
-    // A smaller log makes checkpoints sooner.
+    // A smaller log writes checkpoints more often.
     let running = Running { checkpoint_slots: spec.capacity().get() / 24 / BLOCK, ..Running::default() };
     let log = LogDevice::new(over, options, running).expect("it fits");
     let mut alone = log.with_latency(Nanos::from_micros(2));
@@ -69,7 +70,8 @@ fn what_it_writes_is_counted_beside_what_the_drive_writes() {
     assert_eq!(after.host_written_bytes - before.host_written_bytes, 3 * half * BLOCK, "what the host wrote");
     let layer = after.layer_amplification_since(&before).expect("there is a layer");
     let both = after.write_amplification_since(&before).expect("there is NAND");
-    // A third of these writes is in order, which costs as much: the blocks of a segment die as they did.
+    // One third of these writes is in order. Write amplification is the same as for random writes, because the blocks
+    // of a segment still become invalid at random.
     let expected = by_age(spec.live_share(fill).expect("there can be one"));
     assert!((layer / expected - 1.0).abs() < 0.12, "{layer} blocks for a block, closed form {expected}");
     assert!(both > layer && both < layer * 1.3, "{both}: headers, summaries, and what the drive moves");

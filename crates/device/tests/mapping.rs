@@ -1,4 +1,5 @@
-//! The FTL against a plain map, over random histories, and descriptions at the edge of what can run.
+//! Tests of the flash translation layer against a plain map over random histories, and with extreme valid
+//! descriptions.
 
 mod common;
 
@@ -107,7 +108,7 @@ proptest! {
         }
     }
 
-    /// What validates runs: fill it, overwrite it, and it neither panics nor loses a block.
+    /// Every valid description can be filled and overwritten without a panic or a lost block.
     #[test]
     fn whatever_validates_runs(
         policy in policy(), blocks in 1..120u64, dies in 0..12u32, channels in 0..9u32, concurrency in 0..12u32,

@@ -1,4 +1,4 @@
-//! Cleaning policies against each other, wear, and drives made smaller.
+//! Tests of cleaning policies against each other, of wear, and of scaled-down drives.
 
 mod common;
 
@@ -10,7 +10,7 @@ use lowtide_core::{
 use lowtide_device::SimulatedSsd;
 use lowtide_device::flash::spec::{FlashSpec, Policy};
 
-/// Write amplification once `warm` and then `measured` drive writes were made.
+/// Write amplification over `measured` drive writes, after a warm-up of `warm` drive writes.
 fn settled(spec: &FlashSpec, distribution: Distribution, warm: u64, measured: u64, seed: u64) -> f64 {
     let mut drive = SimulatedSsd::new(spec, Seed::new(seed)).expect("valid");
     let capacity = drive.capacity().get();
@@ -88,7 +88,7 @@ fn often_erased_drives_wear_evenly() {
 #[test]
 fn a_smaller_drive_settles_where_the_full_size_one_does() {
     let seed = 8;
-    // Many open blocks and a pool that is not small: what a plain division by the factor would get wrong.
+    // With many open blocks and a large pool, dividing every parameter by the scale factor would give a wrong result.
     let mut random = plain(8192, 64, 0.85, Policy::Random);
     (random.nand.dies, random.gc.concurrency, random.gc.set_point) = (16, 8, 0.02);
     random.capacity = Bytes::kib(256) * 6800;

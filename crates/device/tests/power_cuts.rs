@@ -1,7 +1,8 @@
-//! A thousand power cuts under a random writer, on a flash drive and on a disk: whatever was promised is kept.
+//! A thousand power cuts during random writes, on a flash drive and on a disk. Every promise to the host must be
+//! kept.
 //!
-//! The writer keeps a log of what it was told, as a database's own test would. The checker knows nothing of caches: it
-//! reads from the log what must be there, and what may be. A device that does not honour a flush is caught by it.
+//! The writer logs the completions it receives, as a database test would. The checker knows nothing of caches. It
+//! derives from the log alone which data must survive and which may, so it detects a device that ignores flushes.
 
 mod common;
 #[path = "common/disks.rs"]
@@ -20,7 +21,7 @@ use lowtide_device::power::{Cache, CacheKind, Number, PowerCut, Tear};
 use std::collections::BTreeMap;
 
 const CUTS: u64 = 1000;
-/// Writes fall into so many sectors, so that many overlap.
+/// Size of the region that is written, in sectors. It is small, so that many writes overlap.
 const SECTORS: u64 = 1024;
 
 fn flash() -> DeviceSpec {
@@ -35,7 +36,7 @@ fn disk() -> DeviceSpec {
     DeviceSpec::Disk(spec)
 }
 
-/// A write as its host knows it.
+/// A write as seen by the host.
 struct Written {
     number: Number,
     first: u64,
@@ -44,15 +45,15 @@ struct Written {
     told: Option<VirtualTime>,
 }
 
-/// What a host was told since the last cut.
+/// The requests and completions that the host has seen since the last cut.
 #[derive(Default)]
 struct Log {
     writes: Vec<Written>,
-    /// When each was asked for, and when it was complete.
+    /// Submission and completion of each flush.
     flushes: Vec<(VirtualTime, Option<VirtualTime>)>,
 }
 
-/// What a completion is of.
+/// The request that a completion belongs to.
 #[derive(Clone, Copy)]
 enum Of {
     Write(usize),
@@ -67,7 +68,7 @@ impl Log {
         }
     }
 
-    /// Whether a write must survive a cut at `now`.
+    /// Returns whether a write must survive a cut at `now`.
     fn promised(&self, write: &Written, now: VirtualTime) -> bool {
         let Some(told) = write.told.filter(|told| *told <= now) else { return false };
         let covers = |(asked, done): &(VirtualTime, Option<VirtualTime>)| {
@@ -76,7 +77,8 @@ impl Log {
         write.fua || self.flushes.iter().any(covers)
     }
 
-    /// The sectors that hold something they must not after a cut at `now`, given what each held before the log began.
+    /// Returns the sectors with wrong contents after a cut at `now`. `before` holds the contents at the start of the
+    /// log.
     fn broken(
         &self,
         now: VirtualTime,
@@ -100,7 +102,7 @@ impl Log {
     }
 }
 
-/// What a run of cuts came to.
+/// Totals over a series of cuts.
 #[derive(Debug, Default)]
 struct Seen {
     promised: u64,
@@ -111,7 +113,8 @@ struct Seen {
     first_broken: Option<String>,
 }
 
-/// Writes at random, up to eight requests at a time, until some random request; the instant it stops.
+/// Writes at random with up to eight requests in flight, and stops after a random number of requests. Returns the
+/// instant at which it stops.
 fn write_on(
     device: &mut PowerCut<lowtide_device::AnyDevice>,
     log: &mut Log,
@@ -119,11 +122,11 @@ fn write_on(
     mut now: VirtualTime,
 ) -> VirtualTime {
     let mut open: BTreeMap<u64, Of> = BTreeMap::new();
-    // Completions that are known and lie ahead, by instant.
+    // Known completions in the future, by instant.
     let mut ahead: BTreeMap<(VirtualTime, u64), Of> = BTreeMap::new();
     for tag in 0..20 + below(rng, 60) {
         while open.len() + ahead.len() >= 8 || (below(rng, 2) == 0 && open.len() + ahead.len() > 0) {
-            // The next thing that the host hears of, from either.
+            // The earliest completion, from the known ones or from the device's queue.
             let known = ahead.first_key_value().map(|(key, _)| key.0);
             match (known, device.next_done()) {
                 (Some(known), next) if next.is_none_or(|next| known <= next) => {
@@ -176,7 +179,7 @@ fn cut_often(spec: &DeviceSpec, tear: Tear, seed: u64) -> Seen {
         let mut log = Log::default();
         now = write_on(&mut device, &mut log, &mut rng, now);
         device.power_cut(now);
-        // What was complete and not heard of stays so.
+        // Completions that the host has not seen remain unseen.
         while device.next_done().is_some() {
             device.finish();
         }
@@ -233,8 +236,8 @@ fn a_protected_device_keeps_all_that_was_acknowledged() {
     }
 }
 
-/// One that lies has nothing to wait for: a flash drive is as fast as if its buffer were protected, and a disk answers
-/// when its electronics do.
+/// A lying device never waits for its medium. A flash drive is as fast as with a protected buffer, and a disk answers
+/// at the speed of its electronics.
 #[test]
 fn a_lie_takes_no_time() {
     let lying = |spec: DeviceSpec| spec.with_cache(CacheKind::Lying).expect("a volatile cache may lie");

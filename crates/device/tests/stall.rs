@@ -1,5 +1,6 @@
-//! A stall in the middle of a measurement, in virtual time: an open loop counts the waiting of everyone behind it, and a
-//! closed loop does not. The oracle is Lindley's recursion for one server, written out here.
+//! A device stall during a measurement in virtual time. The latencies of an open loop include the waits of all
+//! delayed requests; those of a closed loop do not. The expected values follow from Lindley's recursion for a single
+//! server.
 #![allow(missing_docs)]
 
 #[path = "common/server.rs"]
@@ -13,13 +14,13 @@ use lowtide_core::{
 use server::{Server, us};
 
 const SERVICE_NS: u64 = 100_000;
-/// 80 % of the 10 000 a second that the server can do.
+/// 80 % of the server's 10 000 requests per second.
 const PER_SECOND: f64 = 8000.0;
 const SPAN_S: u64 = 10;
 const STALL_FROM_NS: u64 = 5_000_000_000;
 const STALL_TO_NS: u64 = 6_000_000_000;
 
-/// A server that stands still for a second: nothing begins to be served meanwhile.
+/// A server that starts no request for one second.
 struct Stalling(Server);
 
 impl BlockDevice for Stalling {
@@ -48,7 +49,7 @@ fn latency(arrival: Arrival) -> Latency {
         all.merge(&interval.write_latency);
         Control::Stop
     };
-    // One interval, and then the end.
+    // Stop after one interval.
     virtual_load::run(
         &mut device,
         &extents,
@@ -62,8 +63,8 @@ fn latency(arrival: Arrival) -> Latency {
     all
 }
 
-/// What each request of the open loop takes: it is served once it has come, the one before it is done, and the server
-/// does not stand still.
+/// Latencies of the open loop's requests by Lindley's recursion. Service starts once the request has arrived, its
+/// predecessor has completed, and no stall is in progress.
 fn lindley() -> Vec<u64> {
     let gap_ns = 1e9 / PER_SECOND;
     let mut free_ns = 0;
@@ -88,7 +89,7 @@ fn an_open_loop_counts_the_waiting_behind_a_stall_and_a_closed_loop_hides_it() {
     let open = latency(Arrival::Fixed { per_second: PER_SECOND });
     for percent in [10.0, 50.0, 75.0, 90.0, 99.0, 99.9] {
         let measured = open.percentile(percent).get() as f64;
-        // Three digits in the histogram, and the last requests that end after the measurement.
+        // The tolerance covers the three digits of the histogram and the requests that end after the measurement.
         assert!(
             (measured / at(percent) - 1.0).abs() < 0.01,
             "p{percent}: {measured} against {}",

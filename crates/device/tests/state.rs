@@ -1,6 +1,7 @@
-//! Saved states that are not what was saved: each is told by what is wrong with it, and none brings anything down.
+//! Tests of damaged saved states: each is rejected with the right error, and none causes a panic.
 //!
-//! That a device goes on as it was is tested with the catalogue, in `crates/lab/tests/saved_state.rs`.
+//! `crates/lab/tests/saved_state.rs` tests, for every device of the catalogue, that a restored device continues
+//! unchanged.
 
 mod common;
 #[path = "common/disks.rs"]
@@ -66,7 +67,7 @@ fn log() -> DeviceSpec {
     DeviceSpec::Log(LogSpec { parameters: toml::from_str("segment = '1MiB'").expect("parameters"), over })
 }
 
-/// The state of a device after some requests, and the instant.
+/// Saves the state of a device after some requests.
 fn saved(spec: &DeviceSpec, requests: u64) -> Vec<u8> {
     let mut device = spec.build(Seed::new(1)).expect("it fits together");
     let mut rng = Seed::new(2).part("requests", 0).stream();
@@ -87,7 +88,7 @@ fn error(bytes: &[u8], spec: &DeviceSpec) -> StateError {
     state::restore(&mut &bytes[..], spec).expect_err("it is not what was saved")
 }
 
-/// What the frames hold.
+/// Returns the contents of the frames, joined.
 fn payload(bytes: &[u8]) -> Vec<u8> {
     let (mut at, mut payload) = (HEADER, Vec::new());
     while at < bytes.len() {
@@ -98,7 +99,7 @@ fn payload(bytes: &[u8]) -> Vec<u8> {
     payload
 }
 
-/// The same state with another payload, whose checksums hold.
+/// Replaces the payload and recomputes the checksums.
 fn forged(bytes: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut forged = bytes[..HEADER].to_vec();
     let mut checksum = u32::from_le_bytes(bytes[HEADER - 4..HEADER].try_into().expect("four bytes"));
@@ -162,13 +163,13 @@ fn each_fault_is_told() {
     );
     let longer = [&payload[..], b"more"].concat();
     assert_eq!(nonsense(&longer), "the state makes no sense: it holds more than the device's state");
-    // The map is last: two units with one home.
+    // The map comes last. Here two units have the same physical address.
     let two = [&payload[..payload.len() - 8], &[9, 0, 0, 0, 9, 0, 0, 0]].concat();
     assert_eq!(
         nonsense(&two),
         "the state makes no sense: two units of the map have one home, or a home that is not there"
     );
-    // A length that nobody could hold.
+    // A length larger than any memory.
     let mut huge = payload;
     huge[..8].fill(0xff);
     assert!(nonsense(&huge).contains("makes no sense"));
@@ -192,7 +193,7 @@ fn filters_save_what_they_filter() {
     assert_eq!(error.to_string(), "this device cannot save its state: it has no saved form");
 }
 
-/// Who changes what is saved must raise the version: a state of another layout would be read as one of this.
+/// A changed layout needs a new version number. Otherwise an old state would be read in the new layout.
 #[test]
 fn the_layout_is_that_of_its_version() {
     // A log is saved only while it is open.
@@ -210,7 +211,7 @@ fn the_layout_is_that_of_its_version() {
         (12852, 3206262848),
         (14922, 1968685562),
         (157, 3206141899),
-        // Checkpoints of logs have spans of segments, in a word that was 0 before; both are read.
+        // Checkpoints of logs have spans of segments, in a word that was 0 before. Both forms can be read.
         (212065, 2320078755),
         (21746, 807232396),
     ];
@@ -235,7 +236,7 @@ proptest! {
         prop_assert!(matches!(error, StateError::Short { .. } | StateError::Foreign { .. }), "{error}");
     }
 
-    /// With checksums that hold, what is wrong may go unseen; but it is read to its end or refused.
+    /// With valid checksums, an error may go undetected, but the state is either read to its end or rejected.
     #[test]
     fn forgeries_are_read_or_refused(
         which in 0..7usize,
@@ -244,7 +245,7 @@ proptest! {
     ) {
         let (spec, bytes) = &STATES[which];
         let mut payload = payload(bytes);
-        // The beginning is values, the rest of a flash drive a table.
+        // The payload begins with values. The remainder of a flash drive's payload is a table.
         let range = if near { payload.len().min(2000) } else { payload.len() };
         for (place, value) in changes {
             payload[place.index(range)] = value;

@@ -1,4 +1,4 @@
-//! Times against what the equations of `docs/models/flash.md` give.
+//! Tests of flash timing against the equations of `docs/models/flash.md`.
 
 mod common;
 
@@ -12,7 +12,7 @@ use lowtide_device::flash::spec::*;
 
 const SEED: Seed = Seed::new(3);
 
-/// Eight dies on four channels, pages of 16 KiB, and a controller and a link too fast to matter.
+/// A drive with eight dies on four channels and 16 KiB pages. Controller and link are too fast to matter.
 fn wide() -> FlashSpec {
     let mut spec = plain(512, 64, 0.8, Policy::Greedy);
     (spec.nand.dies, spec.nand.channels, spec.nand.page, spec.nand.pages_per_block) =
@@ -28,7 +28,7 @@ fn drive(spec: &FlashSpec) -> SimulatedSsd {
     SimulatedSsd::new(spec, SEED).expect("valid")
 }
 
-/// Runs a workload over the whole drive for `intervals` of `ms`.
+/// Runs a workload over the entire drive for `intervals` intervals of `ms` milliseconds.
 fn run(
     drive: &mut SimulatedSsd,
     workload: &Workload,
@@ -72,7 +72,7 @@ fn long_sequential_writes_go_at_the_rate_of_the_dies() {
     let mut drive = drive(&wide());
     let end = fill(&mut drive, VirtualTime::START);
     let rate = drive.capacity().get() as f64 / end.as_nanos() as f64;
-    // Eight dies × 16 KiB / 200 µs; the buffer takes 1 of the 96 MiB ahead.
+    // Eight dies × 16 KiB / 200 µs. At the end, 1 of the 96 MiB is still in the buffer.
     near("bytes per ns", rate, 8.0 * 16384.0 / 200_000.0, 0.02);
 }
 
@@ -100,7 +100,7 @@ fn the_map_is_missed_as_often_as_it_does_not_fit() {
     let mut spec = wide();
     spec.map.cache = Some(Bytes::kib(32));
     let mut drive = drive(&spec);
-    // 96 MiB are 24 576 units, 24 pages of the table; 8 fit.
+    // The 96 MiB are 24 576 map units on 24 pages of the table, of which 8 fit into the map cache.
     let now = fill(&mut drive, VirtualTime::START);
     let before = drive.counters();
     overwrite(&mut drive, 64 << 20, SEED, now);
@@ -121,7 +121,8 @@ fn a_small_write_on_a_coarse_unit_waits_for_one_read_but_holds_up_nobody() {
     let now = now + Nanos::from_secs(1);
     let before = drive.counters();
     let part = drive.submit(now, &Request::write(1 << 20, 4 << 10)).at.as_nanos() - now.as_nanos();
-    // Latency and link at 40 GB/s; latency, tR and the transfer of 16 KiB at 4 GB/s.
+    // A whole-unit write takes the latency and the link at 40 GB/s. A partial write takes the latency, tR and the
+    // transfer of 16 KiB at 4 GB/s.
     assert_eq!((whole, part), (1000 + 409, 1000 + 50_000 + 4096));
     let after = drive.counters();
     assert_eq!(after.rmw_reads - before.rmw_reads, 1);
@@ -185,7 +186,7 @@ fn a_flushed_page_pays_for_cleaning_too() {
         now = drive.submit(now, &Request::flush()).at;
     }
     let free = drive.counters().free_blocks;
-    // Eight host blocks are opened at about the same time.
+    // The eight open host blocks are replaced at about the same time.
     assert!(free + 8 >= u64::from(pool), "{free} erased blocks, set point {pool}");
 }
 
@@ -197,7 +198,8 @@ fn durable_means_every_page_even_on_a_slower_die() {
         let mut drive = drive(spec);
         drive.submit(VirtualTime::START, &Request::write(0, 8 * (16 << 10)));
         let now = VirtualTime::START + Nanos::from_secs(1);
-        // Twenty reads keep the first die for a millisecond; the next page goes there, the one after it does not.
+        // Twenty reads keep the first die busy for a millisecond. The next page goes to this die, and the page after
+        // it does not.
         (0..20).for_each(|_| {
             drive.submit(now, &Request::read(0, 4096));
         });

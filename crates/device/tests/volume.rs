@@ -1,11 +1,11 @@
-//! Cloud volumes against the closed form of the token bucket and the provider's own table of burst durations.
+//! Tests of cloud volumes against the closed form of the token bucket and the provider's table of burst durations.
 
 use lowtide_core::rng::below;
 use lowtide_core::{BlockDevice, Bytes, DeviceError, Nanos, Request, Seed, VirtualTime};
 use lowtide_device::Volume;
 use lowtide_device::volume::spec::{Burst, VolumeSpec};
 
-/// A gp2 volume by the rules of the user guide, without latency.
+/// A gp2 volume by the rules of the user guide, but without latency.
 fn gp2(gib: u64) -> VolumeSpec {
     let iops = (3 * gib).clamp(100, 16_000);
     VolumeSpec {
@@ -23,7 +23,7 @@ fn volume(spec: &VolumeSpec) -> Volume {
     Volume::new(spec, Seed::new(1)).expect("valid")
 }
 
-/// Reads without pause until `until`; requests that were complete by then.
+/// Reads continuously from `from` until `until`. Returns the number of completed requests and the last completion.
 fn saturate(volume: &mut Volume, from: VirtualTime, length: u64, until: VirtualTime) -> (u64, VirtualTime) {
     let (mut now, mut count) = (from, 0);
     while now < until {
@@ -39,7 +39,7 @@ fn after(seconds: u64) -> VirtualTime {
 
 #[test]
 fn a_burst_lasts_as_long_as_the_user_guide_says() {
-    // Volume size, baseline, burst duration and time to refill: the table of the Amazon EC2 user guide.
+    // Volume size, baseline IOPS, burst duration and refill time, from the table in the Amazon EC2 user guide.
     for (gib, iops, burst_s, refill_s) in
         [(33, 100, 1862, 54_000), (100, 300, 2000, 18_000), (750, 2250, 7200, 2400)]
     {
@@ -69,7 +69,7 @@ fn idle_time_brings_back_a_burst_of_its_own_length_times_the_base() {
     let (_, now) = saturate(&mut volume, VirtualTime::START, 4096, after(2100));
     volume.secure_erase();
     assert!(volume.credits(now) < 10.0, "erasing brings no credits");
-    // 900 s at 300 credits a second burst for 270 000 / 2700 = 100 s.
+    // Credits accumulate for 900 s at 300 per second. They cover a burst of 270 000 / 2700 = 100 s.
     let again = now + Nanos::from_secs(900);
     let (count, end) = saturate(&mut volume, again, 4096, again + Nanos::from_secs(99));
     assert!((count as f64 / 99.0 - 3000.0).abs() < 2.0, "{count}");

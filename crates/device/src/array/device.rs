@@ -1,8 +1,8 @@
 //! The array: combines controller, link, cache and members into a device.
 //!
-//! A write occupies the controller, then the link, then the members. A read occupies the controller, then the members, and
-//! the link once a member has the data. Requests go to members in order of time, after all earlier completions of members
-//! were collected. `map` has the addresses, and `write_cache` the contents of the cache.
+//! A write occupies the controller, then the link, then the members. A read occupies the controller, then the
+//! members, and the link once a member has the data. Requests go to members in order of time, after all earlier
+//! completions of members were collected. `map` has the addresses, and `write_cache` the contents of the cache.
 
 use super::map::Map;
 use super::spec::{ArraySpec, MirrorRead, group_sizes};
@@ -42,9 +42,9 @@ struct Outstanding {
     until: BinaryHeap<Reverse<u64>>,
 }
 
-/// The earliest start of the transfer of data that a member, asked at `asked_ns`, has ready at `at_ns`. The member streams
-/// its data, so that on an idle link the transfer ends with the member's completion, but not before one transfer time
-/// after `asked_ns`.
+/// The earliest start of the transfer of data that a member, asked at `asked_ns`, has ready at `at_ns`. The member
+/// streams its data, so that on an idle link the transfer ends with the member's completion, but not before one
+/// transfer time after `asked_ns`.
 fn streamed(asked_ns: u64, at_ns: u64, transfer_ns: u64) -> u64 {
     at_ns.saturating_sub(transfer_ns).max(asked_ns)
 }

@@ -169,8 +169,8 @@ impl ArraySpec {
         }
     }
 
-    /// The write cache of the array: over copies the worst one, over groups the sum. A cache of the controller has a battery,
-    /// and sends durable writes to the members, if the members honour forced unit access.
+    /// The write cache of the array: over copies the worst one, over groups the sum. A cache of the controller has a
+    /// battery, and sends durable writes to the members, if the members honour forced unit access.
     pub(crate) fn cache(&self) -> Cache {
         let copies = self.copies().max(1);
         let groups = self

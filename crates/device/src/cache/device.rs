@@ -1,7 +1,7 @@
 //! The cache: routes requests to the two devices, and runs promotion and write-back in the background.
 //!
-//! Both devices may queue. Promotion writes data that was read from the backing device to the flash. Write-back reads dirty
-//! lines from the flash and writes them to the backing device. The `directory` records the state of each line.
+//! Both devices may queue. Promotion writes data that was read from the backing device to the flash. Write-back reads
+//! dirty lines from the flash and writes them to the backing device. The `directory` records the state of each line.
 
 use super::directory::Directory;
 use super::lines::{Grid, Ranges};

@@ -1,7 +1,7 @@
 //! A flash cache in front of a slower device.
 //!
-//! The flash holds as many lines of the backing device as fit. It is never trimmed, so it is full and collects garbage while
-//! it serves requests. The rules are in `docs/models/cache.md`.
+//! The flash holds as many lines of the backing device as fit. It is never trimmed, so it is full and collects
+//! garbage while it serves requests. The rules are in `docs/models/cache.md`.
 //!
 //! # Not modelled
 //! The cost of a durable directory.

@@ -41,7 +41,7 @@ pub struct CacheParameters {
     /// True if data read from the backing device is promoted to the cache.
     #[serde(default = "default_promote")]
     pub promote: bool,
-    /// Sequential streams of at least so many bytes bypass the cache; none if absent.
+    /// Minimum length in bytes of a sequential stream that bypasses the cache. If absent, no stream does.
     #[serde(default)]
     pub bypass_sequential: Option<Bytes>,
     /// Latency added to every request.

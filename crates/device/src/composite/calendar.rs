@@ -1,7 +1,8 @@
 //! A resource that serves one user at a time and is booked ahead, such as a link shared by several devices.
 //!
-//! Members complete at instants in the future, and not in order. With a single busy-until time, an early transfer would wait
-//! for a later transfer that was booked before it. The calendar therefore keeps the bookings and fills gaps between them.
+//! Members complete at instants in the future, and not in order. With a single busy-until time, an early transfer
+//! would wait for a later transfer that was booked before it. The calendar therefore keeps the bookings and fills
+//! gaps between them.
 //!
 //! # Not modelled
 //! Preemption: transfers are not divided.
@@ -16,8 +17,8 @@ pub(crate) struct Calendar {
 }
 
 impl Calendar {
-    /// Books `length` nanoseconds in the first gap from `earliest` on. Returns the end of the booking. No later call books
-    /// anything before `now`, so bookings that end by then are dropped.
+    /// Books `length` nanoseconds in the first gap from `earliest` on. Returns the end of the booking. No later call
+    /// books anything before `now`, so bookings that end by then are dropped.
     pub(crate) fn book(&mut self, now: u64, earliest: u64, length: u64) -> u64 {
         if length == 0 {
             return earliest;

@@ -1,8 +1,8 @@
 //! The members of a composite, each with its own clock and queue.
 //!
-//! Requests to a member are in order of time: an instant before the member's last one is replaced by the last one. Before a
-//! request, all earlier completions of the member must be collected ([`Members::step`]). The composite knows the purpose of
-//! each part.
+//! Requests to a member are in order of time: an instant before the member's last one is replaced by the last one.
+//! Before a request, all earlier completions of the member must be collected ([`Members::step`]). The composite knows
+//! the purpose of each part.
 
 use crate::spec::AnyDevice;
 use crate::state::{Sink, Source};
@@ -33,8 +33,8 @@ pub(crate) struct Step<T> {
 pub(crate) struct Members<T> {
     all: Vec<Member<T>>,
     queued: usize,
-    /// The next step of each member; [`NEVER`] if there is none. The value is cached, because composites read it at every step,
-    /// and updated after each call to the member.
+    /// The next step of each member; [`NEVER`] if there is none. The value is cached, because composites read it at
+    /// every step, and updated after each call to the member.
     next_ns: Vec<u64>,
     /// The member with the earliest step.
     first: usize,
@@ -107,7 +107,8 @@ impl<T> Members<T> {
         (self.queued > 0 && next_ns != NEVER).then_some(next_ns)
     }
 
-    /// Runs the earliest step of any member, if it is at or before `until_ns`. The inner `None` is a step without a completion.
+    /// Runs the earliest step of any member, if it is at or before `until_ns`. The inner `None` is a step without a
+    /// completion.
     pub(crate) fn step(&mut self, until_ns: u64) -> Option<Option<Step<T>>> {
         let (at_ns, n) = (self.next_step()?, self.first);
         if at_ns > until_ns {

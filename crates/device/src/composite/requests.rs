@@ -1,4 +1,5 @@
-//! Requests that wait for their parts, and completed requests that the caller has not collected, in order of completion.
+//! Requests that wait for their parts, and completed requests that the caller has not collected, in order of
+//! completion.
 
 use lowtide_core::{Completion, DeviceError, Tag, VirtualTime};
 use serde::{Deserialize, Serialize};
@@ -91,8 +92,8 @@ impl Requests {
         None
     }
 
-    /// Adds a request and returns its number. The request has one part for its submission, so that it cannot complete before
-    /// all other parts are added.
+    /// Adds a request and returns its number. The request has one part for its submission, so that it cannot complete
+    /// before all other parts are added.
     pub(crate) fn open(&mut self, waiter: Waiter) -> usize {
         let open = Some(Open { waiter, parts: 1, done_ns: 0, status: Ok(()) });
         match self.free.pop() {

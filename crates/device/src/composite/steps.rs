@@ -1,12 +1,13 @@
-//! The event loop of a device made of devices ([`Composite`]): it accepts requests, and runs internal steps in order of time
-//! until a request is complete.
+//! The event loop of a device made of devices ([`Composite`]): it accepts requests, and runs internal steps in order
+//! of time until a request is complete.
 
 use super::{Requests, earlier};
 use lowtide_core::{Completion, Request, Tag, VirtualTime};
 
 /// A device made of devices. The required methods come first; the provided methods follow from them.
 pub(crate) trait Composite {
-    /// Accepts a request. Returns its completion, or `None` if the request waits, under `tag` or for [`Composite::wait`].
+    /// Accepts a request. Returns its completion, or `None` if the request waits, under `tag` or for
+    /// [`Composite::wait`].
     fn take(&mut self, now: VirtualTime, request: &Request, tag: Option<Tag>) -> Option<Completion>;
 
     /// The instant of the next internal step.

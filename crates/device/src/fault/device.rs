@@ -77,7 +77,7 @@ impl<D: BlockDevice> Fault<D> {
         self.faults
     }
 
-    /// Replaces the faults. A device at the end of its life accepts writes again if the new faults have no end of life.
+    /// Replaces the faults. A worn-out device accepts writes again if the new faults have no end of life.
     ///
     /// # Errors
     /// [`FaultError`] if a number is out of range. The faults are then unchanged.
@@ -93,7 +93,7 @@ impl<D: BlockDevice> Fault<D> {
         Ok(())
     }
 
-    /// Whether the device is at the end of its life and refuses writes.
+    /// Returns whether the device is at the end of its life and refuses writes.
     pub fn is_worn_out(&mut self) -> bool {
         if let (Some(EndOfLife::Worn { cycles }), false) = (self.faults.end_of_life, self.worn_out) {
             let used_up = self.blocks.saturating_mul(u64::from(cycles));
@@ -107,7 +107,7 @@ impl<D: BlockDevice> Fault<D> {
         &self.inner
     }
 
-    /// The inner device, to change it.
+    /// The inner device, as a mutable reference.
     pub fn inner_mut(&mut self) -> &mut D {
         &mut self.inner
     }
@@ -120,7 +120,7 @@ impl<D: BlockDevice> Fault<D> {
     /// Draws the fate of a request.
     ///
     /// # Errors
-    /// The reason if the request is refused at once.
+    /// [`DeviceError`] if the request is refused at once.
     fn draw(&mut self, now: VirtualTime, request: &Request) -> Result<Fate, DeviceError> {
         request.check(self.inner.capacity().get(), self.inner.logical_block().get())?;
         let Request { op, offset, length } = *request;
@@ -214,7 +214,7 @@ impl<D: BlockDevice> Wraps for Fault<D> {
         self.late.retain(|(at, _), _| *at <= now);
         self.inner.power_cut(now);
     }
-    /// The faults are not part of the state.
+    /// Faults are not saved. Fails while a queued or late request is affected by a fault.
     fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
         if self.drawn.is_empty() && self.late.is_empty() {
             return self.inner.save(out);

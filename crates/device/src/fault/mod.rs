@@ -1,10 +1,12 @@
-//! Faults in front of any device, which can be changed while it runs: read and write errors, slow requests, the end of life.
+//! Faults in front of any device, which can be changed while it runs: read and write errors, slow requests, the end
+//! of life.
 //!
 //! ```text
 //!   request ─► worn out? ─► write error? ─► device ─► read error? ─► slow? ─► completion
 //! ```
 //!
-//! [`Faults`] describes the faults; [`Fault`] is a device with faults. Initially there are none, and they cost nothing.
+//! [`Faults`] describes the faults; [`Fault`] is a device with faults. Initially there are none, and they cost
+//! nothing.
 //!
 //! # Not modelled
 //! A device's own error handling (retries, spare sectors), and wrong data. Power cuts are in [`crate::power`].

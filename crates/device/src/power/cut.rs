@@ -26,7 +26,7 @@ pub struct PowerCut<D> {
     inner: D,
     tear: Tear,
     seed: Seed,
-    /// Whether the write that each sector holds is recorded.
+    /// Records the write that each sector holds.
     tracks: bool,
     pending: Pending<Runs>,
     holds: Runs,
@@ -55,8 +55,8 @@ impl<D: BlockDevice> PowerCut<D> {
         }
     }
 
-    /// Like [`PowerCut::new`], but only counts losses and does not record the write of each sector. Memory use does not depend on
-    /// the size of the device.
+    /// Like [`PowerCut::new`], but only counts losses and does not record the write of each sector. Memory use does
+    /// not depend on the size of the device.
     pub fn counting(inner: D, cache: Cache, tear: Tear, seed: Seed) -> Self {
         PowerCut { tracks: false, ..PowerCut::new(inner, cache, tear, seed) }
     }

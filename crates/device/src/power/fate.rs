@@ -1,21 +1,21 @@
-//! The fate of one write in a power cut ([`Fate`]): kept, dropped or torn, with equal probability.
+//! The fate of a write at a power cut ([`Fate`]): kept, dropped or torn, with equal probability.
 //!
 //! Durable writes have no fate.
 
 use super::Tear;
 use lowtide_core::rng::{Rng, below};
 
-/// The fate of a write.
+/// The outcome of a power cut for one write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
     Dropped,
     Kept,
-    /// Runs of bytes that are kept: first, and one past the last.
+    /// Ranges that survive, each from its first byte to its end (exclusive).
     Torn(Vec<(u64, u64)>),
 }
 
 impl Fate {
-    /// Draws the fate of a write of the bytes from `first` to `end`. One of a single granule is never torn.
+    /// Draws the fate of a write to the bytes `first..end`. A write within a single granule is never torn.
     pub(super) fn draw(rng: &mut Rng, tear: Tear, first: u64, end: u64) -> Fate {
         let granule = tear.granule();
         let granules = end.div_ceil(granule).saturating_sub(first / granule);
@@ -28,7 +28,7 @@ impl Fate {
     }
 }
 
-/// A subset of the granules, neither none nor all, each such subset possible: adjacent ones as one run.
+/// Draws a non-empty proper subset of the granules. Every such subset is possible. Adjacent granules form one range.
 fn torn(rng: &mut Rng, granule: u64, first: u64, end: u64, granules: u64) -> Vec<(u64, u64)> {
     let kept = below(rng, granules);
     let lost = (kept + 1 + below(rng, granules - 1)) % granules;

@@ -1,4 +1,4 @@
-//! The remaining range of a write after parts of it were durably overwritten ([`Left`]).
+//! The part of a write's range that has not been overwritten durably ([`Left`]).
 //!
 //! A range without holes needs no allocation.
 
@@ -7,7 +7,7 @@
 pub(super) struct Left {
     first: u64,
     end: u64,
-    /// Sorted, within the range, and not touching one another.
+    /// Sorted holes within the range, no two of which overlap or touch.
     holes: Vec<(u64, u64)>,
 }
 
@@ -16,18 +16,18 @@ impl Left {
         Left { first, end, holes: Vec::new() }
     }
 
-    /// First byte of the range, and one past the last, holes or not.
+    /// First byte and end (exclusive) of the entire range, holes included.
     pub(super) fn range(&self) -> (u64, u64) {
         (self.first, self.end)
     }
 
-    /// Removes bytes; returns the number that had remained.
+    /// Removes the bytes `first..end`. Returns the number of bytes that were still present.
     pub(super) fn cut(&mut self, first: u64, end: u64) -> u64 {
         let (mut first, mut end) = (first.max(self.first), end.min(self.end));
         if first >= end {
             return 0;
         }
-        // The holes that the new one touches are one with it.
+        // The new hole is merged with the holes it touches.
         let from = self.holes.partition_point(|hole| hole.1 < first);
         let to = self.holes.partition_point(|hole| hole.0 <= end);
         let touched = &self.holes[from..to];
@@ -40,7 +40,7 @@ impl Left {
         removed
     }
 
-    /// The pieces that are left between two bytes: first, and one past the last.
+    /// Passes the present pieces within `first..end` to `each`, as first byte and end (exclusive).
     pub(super) fn pieces(&self, first: u64, end: u64, mut each: impl FnMut(u64, u64)) {
         let (mut at, end) = (first.max(self.first), end.min(self.end));
         for hole in &self.holes[self.holes.partition_point(|hole| hole.1 <= at)..] {

@@ -1,4 +1,4 @@
-//! Power cuts: the writes that a device still holds in volatile memory, and the choice of those that survive.
+//! Power cuts: the writes that are still in a device's volatile memory, and the random choice of those that survive.
 //!
 //! ```text
 //!   write, with an undo ─► Pending ─► acknowledged ─► flushed, or FUA, or pushed out ─► durable, forgotten
@@ -6,9 +6,9 @@
 //!                            cut: each write that is not durable is kept, dropped or torn
 //! ```
 //!
-//! [`Pending`] has no contents. The caller keeps the newest contents and passes an undo of the data that each write replaced. The
-//! same rules therefore serve a drive with data and [`PowerCut`], which records only the write that each sector holds. The rules and
-//! their limits are in `docs/models/power.md`.
+//! [`Pending`] has no contents. The caller keeps the newest contents and passes an undo for the data that each write
+//! replaced. The same rules therefore serve a drive with data and [`PowerCut`], which records only the number of the
+//! write in each sector. The rules and their limits are in `docs/models/power.md`.
 //!
 //! # Not modelled
 //! Time. The caller reports when a write was acknowledged or flushed.

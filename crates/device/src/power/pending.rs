@@ -1,8 +1,8 @@
-//! The writes that a power cut may undo ([`Pending`]), oldest first.
+//! The writes that a power cut may still undo ([`Pending`]), oldest first.
 //!
-//! A durable write stays listed while an older write is not durable, because the older write's undo would restore the
-//! data that the durable write replaced. It is removed once it is the oldest. All calls except [`Pending::overwrite`]
-//! and [`Pending::cut`] take constant time on average. The caller reports events in order of time.
+//! A durable write stays in the list as long as an older write is not durable. Otherwise undoing the older write
+//! would bring back data from before the durable one. All operations except [`Pending::overwrite`] and the cuts take
+//! amortised constant time. The caller reports events in order of time.
 
 use super::fate::Fate;
 use super::left::Left;
@@ -12,25 +12,25 @@ use lowtide_core::{Seed, VirtualTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// The number of a write. Numbers count from 0 in the order of submission.
+/// Sequence number of a write, counted from 0 in the order of submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Number(u64);
 
 impl Number {
-    /// Number of earlier writes.
+    /// The number of earlier writes.
     pub const fn get(self) -> u64 {
         self.0
     }
 }
 
-/// A part of a write whose bytes are to be exchanged.
+/// A part of a write whose data is exchanged with the undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     /// First byte on the device.
     pub offset: u64,
-    /// Number of bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// Offset of the same bytes in the write's undo.
+    /// Start of the part within the write's undo, in bytes.
     pub skip: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct Part {
 pub struct Tally {
     /// Number of writes.
     pub writes: u64,
-    /// Total bytes.
+    /// Total bytes of the writes.
     pub bytes: u64,
 }
 
@@ -50,31 +50,31 @@ impl Tally {
     }
 }
 
-/// The outcome of a power cut for writes that were not durable.
+/// The outcome of a power cut for the writes that were not durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Loss {
-    /// Writes that survived.
+    /// Writes that survived completely.
     pub kept: Tally,
-    /// Writes that were lost.
+    /// Writes that were lost completely.
     pub dropped: Tally,
     /// Writes that survived in part, with all their bytes.
     pub torn: Tally,
-    /// Acknowledged bytes of dropped and torn writes that did not survive.
+    /// Lost bytes of acknowledged writes, dropped or torn.
     pub acknowledged_bytes_lost: u64,
 }
 
-/// A write that was not durable when the power was cut, and its outcome.
+/// The outcome of a power cut for one write that was not durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutWrite {
     /// The number of the write.
     pub number: Number,
     /// First byte on the device.
     pub offset: u64,
-    /// Number of bytes.
+    /// Length in bytes.
     pub length: u64,
     /// Whether the write was acknowledged. If not, it was in flight.
     pub acknowledged: bool,
-    /// Runs of bytes that survived, each from the first byte to one past the last.
+    /// Ranges that survived, each from its first byte to its end (exclusive).
     pub survived: Vec<(u64, u64)>,
 }
 
@@ -95,7 +95,8 @@ struct Entry<U> {
 }
 
 impl<U> Entry<U> {
-    /// Exchanges the remaining bytes between two positions; returns their number.
+    /// Exchanges the part of the write from `first` to `end` with the undo, without overwritten bytes. Returns the
+    /// number of bytes exchanged.
     fn swap(&mut self, first: u64, end: u64, swap: &mut impl FnMut(Part, &mut U)) -> u64 {
         let (Entry { left, undo, .. }, mut bytes) = (self, 0);
         let start = left.range().0;
@@ -107,7 +108,7 @@ impl<U> Entry<U> {
     }
 }
 
-/// An acknowledged write in the cache's memory.
+/// An acknowledged write in the memory of the cache.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     number: Number,
@@ -115,8 +116,8 @@ struct Held {
     bytes: u64,
 }
 
-/// The writes that a power cut may undo. `U` is the undo of a write: the bytes that it replaced, or a stand-in for
-/// them.
+/// The writes that a power cut may still undo. `U` is the undo of a write: the data it replaced, or a substitute for
+/// that data.
 ///
 /// ```
 /// use lowtide_core::{Bytes, Seed, VirtualTime};
@@ -139,32 +140,32 @@ struct Held {
 #[derive(Debug, Clone)]
 pub struct Pending<U> {
     cache: Cache,
-    /// Entries by number, without gaps.
+    /// Consecutive writes, by number.
     entries: VecDeque<Entry<U>>,
     /// The number of the first entry.
     first: u64,
-    /// Bytes of entries that are not durable.
+    /// Bytes of writes that are not durable.
     bytes: u64,
-    /// The contents of the cache memory in order of acknowledgement, including writes that are already durable.
+    /// Writes in the cache's memory, in the order of acknowledgement. Some of them may be durable.
     held: VecDeque<Held>,
     held_bytes: u64,
     cuts: u64,
 }
 
 impl<U> Pending<U> {
-    /// A cache without writes.
+    /// Creates an empty list for a device with this cache.
     pub fn new(cache: Cache) -> Self {
         let (entries, held) = (VecDeque::new(), VecDeque::new());
         Pending { cache, entries, first: 0, bytes: 0, held, held_bytes: 0, cuts: 0 }
     }
 
-    /// The cache that holds the writes.
+    /// The cache of the device.
     pub fn cache(&self) -> Cache {
         self.cache
     }
 
-    /// Records a submitted write of `length` bytes at `offset`; `undo` restores the old data. Returns the write's
-    /// number.
+    /// Records the submission of a write of `length` bytes at `offset`; `undo` restores the replaced data. Returns
+    /// the number of the write.
     pub fn write(&mut self, offset: u64, length: u64, fua: bool, undo: U) -> Number {
         let number = self.next_number();
         let left = Left::whole(offset, offset.saturating_add(length));
@@ -189,7 +190,7 @@ impl<U> Pending<U> {
         if fua && honours_flush {
             self.durable(number);
         }
-        // Even a durable write occupies the memory and displaces older writes.
+        // Even a durable FUA write occupies the cache's memory and evicts older writes.
         self.held.push_back(Held { number, at, bytes: end - first });
         self.held_bytes += end - first;
         while self.held_bytes > size.get() {
@@ -197,7 +198,7 @@ impl<U> Pending<U> {
         }
     }
 
-    /// Records the completion of a flush submitted at `asked`. Writes acknowledged by then are durable.
+    /// Records the completion of a flush that was submitted at `asked`. Writes acknowledged by then become durable.
     pub fn flushed(&mut self, asked: VirtualTime) {
         if matches!(self.cache, Cache::Volatile { honours_flush: false, .. }) {
             return;
@@ -207,7 +208,7 @@ impl<U> Pending<U> {
         }
     }
 
-    /// Records that a range was trimmed or zeroed, which is durable at once: undos no longer restore the range.
+    /// Records that a range was trimmed or zeroed. This is durable at once, so no undo restores the old data.
     pub fn overwrite(&mut self, offset: u64, length: u64) {
         for entry in &mut self.entries {
             let removed = entry.left.cut(offset, offset.saturating_add(length));
@@ -223,7 +224,7 @@ impl<U> Pending<U> {
         self.bytes
     }
 
-    /// Removes all writes: after an orderly shutdown all are durable, after a secure erase none exist.
+    /// Removes all writes, after an orderly shutdown or a secure erase.
     pub fn clear(&mut self) {
         self.first += self.entries.len() as u64;
         self.entries.clear();
@@ -231,13 +232,13 @@ impl<U> Pending<U> {
         (self.bytes, self.held_bytes) = (0, 0);
     }
 
-    /// Cuts the power. `swap` exchanges a part of the newest contents with the same part of an undo. On return the
-    /// contents are those that survived. The choice depends on `seed` and the number of earlier cuts.
+    /// Cuts the power. `swap` exchanges a part of the newest contents with the same part of an undo. On return, the
+    /// contents are those that survived. `seed` and the number of earlier cuts determine the outcome.
     pub fn cut(&mut self, seed: Seed, tear: Tear, swap: &mut impl FnMut(Part, &mut U)) -> Loss {
         self.cut_reporting(seed, tear, swap, &mut |_| {})
     }
 
-    /// Like [`Pending::cut`]. `report` receives each write that was not durable, oldest first.
+    /// Like [`Pending::cut`], and passes each write that was not durable to `report`, oldest first.
     pub fn cut_reporting(
         &mut self,
         seed: Seed,
@@ -247,7 +248,7 @@ impl<U> Pending<U> {
     ) -> Loss {
         let mut rng = seed.part("power-cut", self.cuts).stream();
         self.cuts += 1;
-        // Restores the contents before the oldest write. Each undo becomes a redo.
+        // Undo all writes, newest first. Each undo then holds the data of its write.
         for entry in self.entries.iter_mut().rev() {
             entry.swap(0, u64::MAX, swap);
         }
@@ -263,7 +264,7 @@ impl<U> Pending<U> {
         loss
     }
 
-    /// Number of entries, including durable writes that are kept because of an older one.
+    /// Number of writes in the list, including durable ones kept for an older write.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.entries.len()
@@ -273,7 +274,7 @@ impl<U> Pending<U> {
         self.entries.get_mut(usize::try_from(number.0.checked_sub(self.first)?).ok()?)
     }
 
-    /// Moves the oldest write in the memory to the medium.
+    /// Makes the oldest write in the cache's memory durable.
     fn destage(&mut self) {
         if let Some(held) = self.held.pop_front() {
             self.held_bytes -= held.bytes;
@@ -293,7 +294,7 @@ impl<U> Pending<U> {
     }
 }
 
-/// Applies the surviving part of a write; returns the surviving bytes of a write that was not durable.
+/// Reapplies the surviving part of a write. Returns the surviving ranges if the write was not durable.
 fn redo<U>(
     entry: &mut Entry<U>,
     rng: &mut Rng,

@@ -1,8 +1,8 @@
-//! The pieces in which a write tears ([`Tear`]).
+//! The granularity of torn writes ([`Tear`]).
 //!
 //! Module `fate` chooses the writes that tear.
 
-/// The pieces that a write may tear into: each is written whole or not at all.
+/// The granularity of torn writes. Each piece of this size is written completely or not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tear {
     /// Sectors of 512 bytes.
@@ -13,7 +13,7 @@ pub enum Tear {
 }
 
 impl Tear {
-    /// Bytes of a piece; pieces begin at multiples of it.
+    /// Size of a piece in bytes. Pieces are aligned to their size.
     pub const fn granule(self) -> u64 {
         match self {
             Tear::Sector => 512,

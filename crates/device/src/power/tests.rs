@@ -1,8 +1,8 @@
-//! Pending writes against a plain model: for a small history, every outcome that the rules allow is listed, and what
-//! a cut leaves must be among them.
+//! Tests of [`Pending`] against a plain model. The model lists every allowed outcome of a short history, and the
+//! result of a power cut must be one of them.
 //!
-//! The model keeps no undo. It says which writes are durable, and applies those and every subset of the granules of the
-//! others, in the order of submission, to what was there first.
+//! The model has no undo. It applies each durable write, and every subset of the granules of each other write, to the
+//! original contents in the order of submission.
 
 use super::*;
 use lowtide_core::{Bytes, Seed, VirtualTime};
@@ -12,27 +12,27 @@ use std::collections::BTreeSet;
 const SECTORS: u64 = 16;
 const SECTOR: u64 = 512;
 
-/// What happens, in order; each takes an instant.
+/// An event of a history. Each event has its own instant.
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// Sectors from, how many, with forced unit access.
+    /// First sector, number of sectors, forced unit access.
     Write(u64, u64, bool),
-    /// The n-th write, if it was submitted.
+    /// Acknowledges the n-th write if it was submitted.
     Acknowledge(usize),
     AskFlush,
-    /// The oldest flush that was asked for.
+    /// Completes the oldest flush that was submitted.
     Flushed,
     Trim(u64, u64),
 }
 
-/// What each sector holds: the write, from 1; 0 where nothing was written, or it was trimmed.
+/// The write that each sector holds, counted from 1. A sector is 0 if it is unwritten or trimmed.
 type Contents = Vec<usize>;
 
 fn fill(contents: &mut [usize], from: u64, count: u64, value: usize) {
     contents[from as usize..(from + count) as usize].fill(value);
 }
 
-/// A drive that keeps its contents, and its pending writes.
+/// A drive with contents and pending writes.
 struct Drive {
     contents: Contents,
     pending: Pending<Contents>,
@@ -75,7 +75,7 @@ impl Drive {
     }
 }
 
-/// Which writes of a history are durable at its end.
+/// Returns which writes are durable at the end of a history.
 fn durable(cache: Cache, events: &[Event]) -> Vec<bool> {
     let (mut writes, mut acknowledged) = (Vec::new(), Vec::new());
     let (mut asked, mut durable) = (std::collections::VecDeque::new(), BTreeSet::new());
@@ -113,7 +113,7 @@ fn durable(cache: Cache, events: &[Event]) -> Vec<bool> {
     (0..writes.len()).map(|n| durable.contains(&n)).collect()
 }
 
-/// Every contents that a cut at the end of a history may leave.
+/// Lists all contents that a power cut at the end of a history may leave.
 fn allowed(cache: Cache, tear: Tear, events: &[Event]) -> BTreeSet<Contents> {
     let (durable, granule) = (durable(cache, events), tear.granule() / SECTOR);
     let mut outcomes = BTreeSet::from([vec![0; SECTORS as usize]]);
@@ -166,7 +166,7 @@ fn event() -> impl Strategy<Value = Event> {
 
 fn history() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event(), 0..16).prop_map(|mut events| {
-        // More writes than five have too many outcomes to list.
+        // Histories with more than five writes have too many outcomes to list.
         let mut writes = 0;
         events.retain(|event| {
             writes += usize::from(matches!(event, Event::Write(..)));
@@ -203,7 +203,7 @@ proptest! {
         let taken_back = durable.iter().filter(|it| !**it).count() as u64;
         prop_assert_eq!(loss.kept.writes + loss.dropped.writes + loss.torn.writes, taken_back);
         prop_assert_eq!(drive.pending.bytes(), 0);
-        // All is durable now: the next cut finds nothing.
+        // Everything is durable now, so a second cut loses nothing.
         let left = drive.contents.clone();
         prop_assert_eq!(drive.cut(seed, tear), Loss::default());
         prop_assert_eq!(&drive.contents, &left);
@@ -234,7 +234,7 @@ proptest! {
     }
 }
 
-/// Each outcome that is allowed happens under some seed.
+/// Every allowed outcome occurs under some seed.
 #[test]
 fn every_allowed_outcome_is_seen() {
     let volatile = Cache::Volatile { size: Bytes::mib(1), honours_flush: true };
@@ -284,7 +284,7 @@ fn cuts_of_one_seed_differ_and_repeat() {
     assert!(fates(7).iter().collect::<BTreeSet<_>>().len() > 10, "the n-th cut differs from the others");
 }
 
-/// A write that stays in flight while others are acknowledged keeps them, and no longer.
+/// Durable FUA writes stay in the list behind older writes in the cache, so the size of the cache bounds the list.
 #[test]
 fn memory_is_bounded_by_the_cache() {
     let size = Bytes::kib(64);
@@ -300,7 +300,7 @@ fn memory_is_bounded_by_the_cache() {
     assert_eq!((pending.bytes(), pending.waiting()), (0, 0));
 }
 
-/// A host that is told of a write and asks for a flush at the same instant may count on it.
+/// A flush submitted at the instant of an acknowledgement covers the acknowledged write.
 #[test]
 fn a_flush_covers_what_was_acknowledged_at_the_instant_it_was_asked() {
     let at = VirtualTime::from_nanos(7);

@@ -1,11 +1,11 @@
-//! A stream of bytes in frames, each with a checksum over all that came before: what is read was written.
+//! Frames of a saved state: chunks of bytes, each with a CRC-32C of everything up to its end.
 //!
-//! Nothing of a frame is handed out before its checksum was seen. Leaves out what the bytes are.
+//! A reader returns no byte of a frame before its checksum is verified. The contents are opaque here.
 
 use lowtide_core::StateError;
 use std::io::{self, Read, Write};
 
-/// The most bytes in a frame.
+/// Maximum length of a frame in bytes.
 const MOST: usize = 1 << 20;
 
 /// Writes frames.
@@ -16,12 +16,12 @@ pub(super) struct FrameWriter<'a> {
 }
 
 impl<'a> FrameWriter<'a> {
-    /// Begins after something with that checksum.
+    /// Begins after a header with this checksum.
     pub(super) fn new(out: &'a mut dyn Write, checksum: u32) -> Self {
         FrameWriter { out, frame: Vec::with_capacity(MOST), checksum }
     }
 
-    /// Writes what is left, and the end: an empty frame.
+    /// Writes the remaining bytes, and an empty frame to mark the end.
     pub(super) fn finish(mut self) -> io::Result<()> {
         if !self.frame.is_empty() {
             self.write_frame()?;
@@ -57,10 +57,10 @@ impl Write for FrameWriter<'_> {
     }
 }
 
-/// Reads frames. Its errors hold a [`StateError`].
+/// Reads frames. Errors wrap a [`StateError`].
 pub(super) struct FrameReader<'a> {
     from: &'a mut dyn Read,
-    /// Bytes read in all.
+    /// Number of bytes read, including the header.
     at: u64,
     frame: Vec<u8>,
     taken: usize,
@@ -69,12 +69,12 @@ pub(super) struct FrameReader<'a> {
 }
 
 impl<'a> FrameReader<'a> {
-    /// Begins after `at` bytes with that checksum.
+    /// Begins after a header of `at` bytes with this checksum.
     pub(super) fn new(from: &'a mut dyn Read, at: u64, checksum: u32) -> Self {
         FrameReader { from, at, frame: Vec::new(), taken: 0, checksum, ended: false }
     }
 
-    /// Reads the end, which must be next.
+    /// Reads the end marker. Fails if more data comes first.
     pub(super) fn finish(mut self) -> io::Result<()> {
         if self.taken == self.frame.len() && !self.ended {
             self.read_frame()?;

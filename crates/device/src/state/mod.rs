@@ -1,12 +1,15 @@
-//! The state of a device as bytes: all that history changed, so that a drive can go on where another ended.
+//! Saved device state: everything that depends on history, so that a restored drive continues exactly where the saved
+//! one stopped.
 //!
 //! ```text
 //!   header ─► frames, each with a checksum ─► sections of each device ─► end
 //! ```
 //!
-//! The layout is in `docs/formats.md`. A header names the description that the state belongs to, by a digest: only a
-//! device of the same description can take it. Leaves out contents of the blocks, and other versions of the format: a
-//! state whose layout has changed is refused, not converted.
+//! The layout is in `docs/formats.md`. The header contains a digest of the device's description, and only a device
+//! with the same description accepts the state.
+//!
+//! # Not supported
+//! Contents of blocks, and other versions of the format. A state in another version is rejected, not converted.
 
 mod frame;
 mod section;
@@ -18,22 +21,22 @@ use frame::{FrameReader, FrameWriter};
 use lowtide_core::{BlockDevice, Seed, StateError, VirtualTime};
 use std::io::{self, Read, Write};
 
-/// What a saved state begins with.
+/// The marker at the beginning of a saved state.
 const MAGIC: &str = "lowtide state\n";
 
-/// Raised with every change of what a device writes.
+/// Format version. Increased whenever a device changes its sections.
 const VERSION: u32 = 5;
 
-/// Bytes of the header between the magic and its checksum.
+/// Length of the header in bytes, from the end of the marker to the header's checksum.
 const HEADER: usize = 4 + 8 + 8 + 8;
 
-/// A device that goes on where another ended.
+/// A device restored from a saved state.
 pub struct Restored {
     /// The device.
     pub device: AnyDevice,
-    /// The seed it was made with.
+    /// The seed with which the device was made.
     pub seed: Seed,
-    /// The instant at which it was saved: it is asked nothing before it.
+    /// The instant of saving. Requests must not be earlier.
     pub now: VirtualTime,
 }
 
@@ -43,19 +46,19 @@ impl std::fmt::Debug for Restored {
     }
 }
 
-/// A number that descriptions which differ are unlikely to share.
+/// Digest of a description. Different descriptions are unlikely to have the same digest.
 pub fn digest(spec: &DeviceSpec) -> u64 {
-    // FNV-1a. Units are written as text, so that no two descriptions have the same bytes.
+    // FNV-1a over the serialised description. Quantities are serialised as text with their units.
     let bytes = postcard::to_stdvec(spec).expect("descriptions are plain values");
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// Saves a device that was made from `spec` and `seed`, at `now`.
+/// Saves the state at `now` of a device made from `spec` and `seed`.
 ///
 /// # Errors
-/// [`StateError`] where it cannot be written.
+/// [`StateError`] if writing fails or the device cannot be saved.
 pub fn save(
     out: &mut dyn Write,
     spec: &DeviceSpec,
@@ -75,10 +78,10 @@ pub fn save(
     Ok(frames.finish()?)
 }
 
-/// Makes a device of `spec` that goes on where the saved one ended. Reads no further than the end of the state.
+/// Makes a device of `spec` with the saved state. Reads nothing past the end of the state.
 ///
 /// # Errors
-/// [`StateError`] says what is wrong with what is read.
+/// [`StateError`] if reading fails, the state is damaged, or the state belongs to another version or device.
 pub fn restore(from: &mut dyn Read, spec: &DeviceSpec) -> Result<Restored, StateError> {
     let (header, checksum) = read_header(from)?;
     let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
@@ -95,7 +98,7 @@ pub fn restore(from: &mut dyn Read, spec: &DeviceSpec) -> Result<Restored, State
     Ok(Restored { device, seed, now })
 }
 
-/// The header after its magic, and its checksum, which is right.
+/// Reads the header and verifies its checksum. Returns the bytes after the marker, and the checksum.
 fn read_header(from: &mut dyn Read) -> Result<([u8; HEADER], u32), StateError> {
     let mut magic = [0; MAGIC.len()];
     let foreign = StateError::Foreign { magic: MAGIC.trim_end() };
@@ -117,7 +120,7 @@ fn read_header(from: &mut dyn Read) -> Result<([u8; HEADER], u32), StateError> {
         rest[..HEADER].try_into().expect("as long"),
         u32::from_le_bytes(rest[HEADER..].try_into().expect("four")),
     );
-    // Another version may end its header elsewhere.
+    // The version comes before the checksum, because another version may have a header of another length.
     let found = u32::from_le_bytes(header[..4].try_into().expect("four bytes"));
     if found != VERSION {
         return Err(StateError::Version { found, known: VERSION });
@@ -128,7 +131,7 @@ fn read_header(from: &mut dyn Read) -> Result<([u8; HEADER], u32), StateError> {
     Ok((header, checksum))
 }
 
-/// The error as it was before it went through a reader.
+/// Unwraps the [`StateError`] that a frame reader wrapped in an I/O error.
 fn plain(error: StateError) -> StateError {
     let StateError::Io(error) = error else { return error };
     match error.downcast::<StateError>() {

@@ -1,20 +1,21 @@
-//! Sections of a state: values, and tables of words that are too large for a value ([`Sink`], [`Source`]).
+//! Sections of a saved state: serialised values, and tables of words that are too large for a value ([`Sink`],
+//! [`Source`]).
 //!
-//! Reads allocate no more than was written. Leaves out who writes which, which is each device's file `state`.
+//! A corrupt length cannot cause a large allocation. Each device defines its sections in its own file `state`.
 
 use lowtide_core::StateError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{Read, Write};
 
-/// Bytes of a table that are converted at a time.
+/// Bytes of a table converted at a time.
 const CHUNK: usize = 64 << 10;
 
-/// What a device writes its sections to.
+/// The output of a device's sections.
 pub(crate) struct Sink<'a>(pub(crate) &'a mut dyn Write);
 
 impl Sink<'_> {
-    /// Writes a value: its length, and its bytes.
+    /// Writes a value as its length and its bytes.
     pub(crate) fn value(&mut self, value: &impl Serialize) -> Result<(), StateError> {
         let bytes =
             postcard::to_stdvec(value).map_err(|_| StateError::Cannot { why: "it has no form in bytes" })?;
@@ -22,7 +23,7 @@ impl Sink<'_> {
         Ok(self.0.write_all(&bytes)?)
     }
 
-    /// Writes a table: its length in bytes, and its words.
+    /// Writes a table as its length in bytes and its words.
     pub(crate) fn words(&mut self, words: &[u32]) -> Result<(), StateError> {
         self.0.write_all(&(words.len() as u64 * 4).to_le_bytes())?;
         let mut bytes = Vec::with_capacity(CHUNK);
@@ -35,7 +36,7 @@ impl Sink<'_> {
     }
 }
 
-/// What a device reads its sections from.
+/// The input of a device's sections.
 pub(crate) struct Source<'a>(pub(crate) &'a mut dyn Read);
 
 impl Source<'_> {
@@ -49,7 +50,7 @@ impl Source<'_> {
         }
     }
 
-    /// Reads a table of as many words.
+    /// Reads a table with `words.len()` words.
     pub(crate) fn words(&mut self, words: &mut [u32]) -> Result<(), StateError> {
         if self.length()? != words.len() as u64 * 4 {
             return Err(StateError::Nonsense { what: "a table of it has another length" });
@@ -72,7 +73,7 @@ impl Source<'_> {
     }
 }
 
-/// Whether what was read makes sense.
+/// Returns [`StateError::Nonsense`] with `what` unless `holds`.
 pub(crate) fn sense(holds: bool, what: &'static str) -> Result<(), StateError> {
     if holds { Ok(()) } else { Err(StateError::Nonsense { what }) }
 }

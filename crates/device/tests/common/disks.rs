@@ -1,4 +1,4 @@
-//! Disks for tests: those of the device files, and one as plain as a description allows.
+//! Disks for tests: the disks of the device files, and one with as few features as possible.
 #![allow(dead_code, missing_docs)]
 
 use lowtide_core::Seed;
@@ -19,7 +19,7 @@ pub fn file(text: &str) -> DiskSpec {
     table.remove("disk").expect("a disk").try_into().expect("a disk's description")
 }
 
-/// The 15 000 rpm SAS disk without memory, `fifo`.
+/// The 15 000 rpm SAS disk without read-ahead and write cache, with the scheduler `fifo`.
 pub fn plain() -> DiskSpec {
     let mut spec = file(FILES[1].1);
     spec.read_ahead = None;

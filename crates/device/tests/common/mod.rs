@@ -1,4 +1,4 @@
-//! Drives for tests: as plain as a description allows, so that one thing is tested at a time.
+//! Flash drives for tests, with as few features as possible, so that a test exercises one feature at a time.
 #![allow(dead_code, missing_docs)]
 
 use lowtide_core::virtual_load::{self, Span};
@@ -7,8 +7,8 @@ use lowtide_device::SimulatedSsd;
 use lowtide_device::flash::FlashSpec;
 use lowtide_device::flash::spec::*;
 
-/// A drive of `blocks` blocks of `block_units` 4 KiB units on one die, that exposes `share` of the blocks that
-/// are in circulation.
+/// A drive of one die with `blocks` blocks of `block_units` map units (4 KiB each). Its capacity is `share` of the
+/// blocks in circulation.
 pub fn plain(blocks: u64, block_units: u32, share: f64, policy: Policy) -> FlashSpec {
     let unit = Bytes::kib(4);
     let mut spec = FlashSpec {
@@ -43,14 +43,15 @@ pub fn plain(blocks: u64, block_units: u32, share: f64, policy: Policy) -> Flash
         host_ftl: None,
     };
     let geometry = lowtide_device::flash::Geometry::new(&spec);
-    // The pool settles at the set point; of the open blocks, the victim counts as the data it still holds.
+    // The erased pool, which settles at the set point, and two open blocks are not in circulation. The victim counts
+    // by the data it still holds.
     let reserve = u64::from(geometry.set_point_blocks) + 2;
     let units = ((blocks - reserve) * u64::from(block_units)) as f64 * share;
     spec.capacity = unit * units as u64;
     spec
 }
 
-/// Writes all of the drive from beginning to end.
+/// Writes the entire drive in order.
 pub fn fill(drive: &mut SimulatedSsd, now: VirtualTime) -> VirtualTime {
     let capacity = drive.capacity().get();
     let chunk = 1 << 20;
@@ -63,17 +64,17 @@ pub fn fill(drive: &mut SimulatedSsd, now: VirtualTime) -> VirtualTime {
     })
 }
 
-/// Writes `bytes` at random, 4 KiB each.
+/// Writes `bytes` in random 4 KiB requests.
 pub fn overwrite(drive: &mut SimulatedSsd, bytes: u64, seed: Seed, start: VirtualTime) -> VirtualTime {
     let extents = Extents::whole(drive.capacity().get());
     let workload = Workload { threads: 4, ..Workload::random_write(Bytes::kib(4)) };
-    // Each interval has two histograms of some hundred KiB: short ones would cost more than the writes in them.
+    // A single long interval, because the two histograms of a short interval cost more than the writes in it.
     let span = Span { start, interval: Nanos::from_secs(3600), requests: Some(bytes.div_ceil(4 << 10)) };
     virtual_load::run_span(drive, &extents, &workload, seed, span, &mut |_| Control::Continue)
         .expect("in range")
 }
 
-/// The drive of `devices/intel-320-160gb.toml`.
+/// The drive in `devices/intel-320-160gb.toml`.
 pub fn intel_320() -> FlashSpec {
     let file = include_str!("../../../../devices/intel-320-160gb.toml");
     let card: toml::Table = toml::from_str(file).expect("the file is TOML");

@@ -1,11 +1,12 @@
-//! A member that queues, serves one at a time in an order of its own, and complains when it is asked out of time.
+//! A queueing member for tests, which serves requests in random order and panics if it is called out of order of
+//! time.
 #![allow(dead_code, missing_docs)]
 
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, Tag, VirtualTime};
 
-/// Serves what waits in random order, each in a random time up to a millisecond; flushes and some reads are
-/// answered at once, as a disk does from its memory.
+/// Serves queued requests in random order, each in a random time of up to a millisecond. Like a disk with a cache, it
+/// answers flushes and some reads at once.
 pub struct Queueing {
     capacity: u64,
     clock_ns: u64,
@@ -80,18 +81,18 @@ impl BlockDevice for Queueing {
     }
 }
 
-/// What a run of [`drive`] asked for and saw.
+/// The requests of a run of [`drive`] and their results.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Driven {
     pub read_bytes: u64,
     pub written_bytes: u64,
     pub queued: usize,
-    /// Completions by request.
+    /// Number of completions of each request.
     pub done: Vec<u64>,
 }
 
-/// Asks a device for `count` mixed requests, up to 32 at a time, and checks that each is complete once, not before
-/// it was asked for, and those that were queued in order of time; sometimes with `submit` in between.
+/// Submits `count` mixed requests, up to 32 at a time, with occasional calls of `submit`. Checks that each request
+/// completes exactly once and not before its submission, and that queued requests complete in order of time.
 pub fn drive(device: &mut dyn BlockDevice, seed: u64, count: usize) -> Driven {
     let mut rng = Seed::new(seed).part("drive", 0).stream();
     let sectors = device.capacity().get() / 512;
@@ -118,7 +119,7 @@ pub fn drive(device: &mut dyn BlockDevice, seed: u64, count: usize) -> Driven {
             now = now.max(next);
             continue;
         }
-        // Up to the next step, or beyond it when nothing is queued.
+        // Advance at most to the next step, or freely if nothing is queued.
         let gap = below(&mut rng, 300_000);
         now = next.map_or(now + gap, |next| (now + gap).min(next).max(now));
         let length = (1 + below(&mut rng, 64)) * 512;

@@ -1,4 +1,4 @@
-//! One server with constant service, and what a load sees of a device.
+//! A server with constant service time, and the load that measures a device.
 #![allow(dead_code, missing_docs)]
 
 use lowtide_core::virtual_load;
@@ -8,12 +8,12 @@ use lowtide_core::{
     VirtualTime, Workload,
 };
 
-/// `n` microseconds.
+/// Nanoseconds in `n` microseconds.
 pub fn us(n: u64) -> u64 {
     n * 1000
 }
 
-/// Serves one request after the other, each in `service_ns`; answers at once.
+/// Serves one request after another, each in `service_ns`. Every completion is known at once.
 pub struct Server {
     capacity: u64,
     service_ns: u64,
@@ -48,7 +48,7 @@ impl BlockDevice for Server {
     }
 }
 
-/// What a load saw.
+/// Results of a load.
 #[derive(Debug)]
 pub struct Seen {
     pub iops: f64,
@@ -73,13 +73,14 @@ fn load(device: &mut dyn BlockDevice, workload: &Workload, seed: u64, span: Nano
     seen
 }
 
-/// Half a second of random requests of 16 KiB with so many in flight.
+/// Runs half a second of random 16 KiB requests with `in_flight` requests in flight.
 pub fn closed(device: &mut dyn BlockDevice, read_share: f64, in_flight: u32, seed: u64) -> Seen {
     let workload = Workload { read_share, threads: in_flight, ..Workload::random_write(Bytes::kib(16)) };
     load(device, &workload, seed, Nanos::from_millis(500))
 }
 
-/// Ten seconds of random reads of 16 KiB that arrive at random, `rate` a second; the mean latency in nanoseconds.
+/// Runs ten seconds of random 16 KiB reads with Poisson arrivals at `rate` per second. Returns the mean latency in
+/// nanoseconds.
 pub fn open(device: &mut dyn BlockDevice, rate: f64, seed: u64) -> f64 {
     let arrival = Arrival::Poisson { per_second: rate };
     let workload = Workload { read_share: 1.0, arrival, ..Workload::random_write(Bytes::kib(16)) };
