@@ -1,7 +1,7 @@
 //! Starts the threads of a measurement and sets each one up.
 //!
 //! A thread sends [`Message::Ready`] once, then intervals, then [`Message::Ended`]. If it cannot be set up, it sends
-//! [`Message::Failed`] only. [`super::run`] waits for the threads.
+//! [`Message::Failed`] only. [`super::run()`] waits for the threads.
 
 use super::schedule::Schedule;
 use super::worker::{Message, Replay, Shared, ThreadSummary, Worker};

@@ -1,7 +1,7 @@
 //! A client of the server: its input, its requests in flight, and its pending replies ([`Client`]).
 //!
 //! The server stops reading from a client that does not take its replies or exceeds its memory ([`super::budget`]).
-//! Carrying out requests is the task of the server ([`super`]).
+//! The server carries out the requests.
 
 use super::budget::{self, Budget};
 use super::buffer::{Input, Output};
