@@ -268,7 +268,8 @@ pub struct CostArguments {
     /// The store
     #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
     pub store: PathBuf,
-    /// Prices of devices in US dollars: lines NAME,USD (.csv) or NAME = USD (.toml) [default: as the device files say]
+    /// Prices of devices in US dollars: lines NAME,USD (.csv) or NAME = USD (.toml) [default: as the device files
+    /// say]
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
     /// The required level, such as 100MiB/s; for databases, new orders per minute, such as 5000NOTPM
@@ -389,7 +390,7 @@ fn size(text: &str) -> Result<Bytes, String> {
 }
 
 impl ExperimentArguments {
-    /// The experiment that the arguments ask for.
+    /// The requested experiment.
     pub fn asked(&self) -> Asked {
         Asked {
             source: Source::Named(self.experiment.clone()),

@@ -6,17 +6,17 @@ pub use lowtide_studies::failure::Failure;
 use lowtide_studies::failure::Kind;
 use std::process::ExitCode;
 
-/// The command failed, or found a failure.
+/// The command failed, or its check failed.
 pub const FAILED: u8 = 1;
 /// The input is invalid.
 const BAD_INPUT: u8 = 2;
-/// Refused, because continuing might destroy data.
+/// The command was refused, because continuing might destroy data.
 const REFUSED: u8 = 3;
 /// A cell lacks the steady state that `--require-steady` demands.
 pub const NO_STEADY_STATE: u8 = 4;
 /// A limit was crossed.
 pub const REGRESSION: u8 = 5;
-/// Interrupted by a signal.
+/// A signal interrupted the command.
 pub const INTERRUPTED: u8 = 130;
 
 /// The exit code of a failure.

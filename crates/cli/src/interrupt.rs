@@ -23,8 +23,8 @@ pub const ENDING: [i32; 12] = [
     SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXCPU, SIGXFSZ,
 ];
 
-/// Signals that end the program at once when repeated. The kernel may repeat others: SIGXCPU comes every second after
-/// the limit of processor time.
+/// Signals that end the program at once when repeated. The kernel repeats other signals by itself: SIGXCPU comes
+/// every second after the limit of processor time.
 pub const AGAIN: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 /// Returns a flag that the first signal sets.
@@ -44,7 +44,7 @@ pub fn flag() -> Arc<AtomicBool> {
         while !seen.load(Ordering::Relaxed) {
             std::thread::sleep(POLL);
         }
-        // By then, the live view is closed, and a program with nothing left to do has ended.
+        // After this time, the live view is closed, and a program without further work has ended.
         std::thread::sleep(POLL);
         output::say(
             "interrupted: stopping cleanly and undoing changes to devices; a second Ctrl-C ends lowtide at once and \

@@ -1,5 +1,5 @@
-//! Progress on standard error: a bar for all cells with the remaining time, and a line for each running cell. Without a
-//! terminal, a line for each cell that ends.
+//! Progress on standard error: a bar for all cells with the remaining time, and a line for each running cell. Without
+//! a terminal, a line for each cell that ends.
 
 use crate::output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 /// Steps of the overall bar for each cell, so that it also moves within a cell.
 const STEPS: u64 = 1000;
-/// The share of a cell that preparation counts for.
+/// The share of a cell's progress that preparation counts for.
 const PREPARE: f64 = 0.1;
 
-/// The share of a cell that is done, 0 to 1, from the share of a stage.
+/// The completed share of a cell, 0 to 1, from the completed share of a stage.
 pub fn share_of_cell(stage: Stage, share: f64) -> f64 {
     match stage {
         Stage::Prepare => share * PREPARE,
@@ -44,7 +44,7 @@ struct State {
 
 struct Running {
     bar: ProgressBar,
-    /// The share that is done, 0 to 1.
+    /// The completed share, 0 to 1.
     share: f64,
     began: Instant,
     drawn: Instant,

@@ -5,8 +5,8 @@
 //! GET /report.json  the current report as JSON
 //! ```
 //!
-//! The report is rendered on request, and only if the campaign has changed. `lowtide_host::http` has the server and its
-//! limits.
+//! The report is rendered on request, and only if the campaign has changed. `lowtide_host::http` has the server and
+//! its limits.
 //!
 //! # Not handled
 //! TLS and passwords: every client that reaches the address by one of its host names can read the report.

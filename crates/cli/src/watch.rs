@@ -37,7 +37,7 @@ pub struct Watch {
     drawing: Option<JoinHandle<()>>,
 }
 
-/// Whether standard error is a terminal, and large enough.
+/// Returns whether standard error is a terminal, and large enough.
 fn is_possible() -> bool {
     // The size of this terminal, which need not be the controlling terminal of the process.
     let size = console::Term::stderr().size_checked();

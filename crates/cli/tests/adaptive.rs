@@ -1,5 +1,5 @@
-//! `lowtide run --adaptive`: the curve from few sizes is as close to that of all sizes as requested, depends only on
-//! the seed, and resumes after an interruption.
+//! `lowtide run --adaptive`: the curve from few sizes is as close as requested to the curve of all sizes, depends
+//! only on the seed, and can be resumed after an interruption.
 //!
 //! The tests in `crates/studies/src/adaptive/tests.rs` cover curves without a drive.
 
@@ -130,7 +130,7 @@ fn a_killed_campaign_resumes_with_the_choices_of_an_uninterrupted_one() {
             child.wait();
             break;
         }
-        // A fast machine may finish first: try again with a larger drive.
+        // A fast machine may finish before the kill: try again with a larger drive.
         assert!(scale > 8, "it always ends before it can be killed");
         scale /= 2;
         lab.names().iter().filter(|name| name.starts_with("broken")).for_each(|name| lab.remove(name));
@@ -146,7 +146,7 @@ fn a_killed_campaign_resumes_with_the_choices_of_an_uninterrupted_one() {
     for (data, size) in before.iter().filter(|(_, size)| size.status == "done") {
         assert_eq!(*size, broken[data], "cells that were done before the kill are kept");
     }
-    // A merge of the killed campaign's cells with the complete one has the predictions of the latter.
+    // A merge of the killed and the complete campaign has the predictions of the complete one.
     lab.ok("store merge unbroken.db -o both.db");
     assert_eq!(sizes(&lab.path("both.db")), unbroken);
     // Another resume measures nothing and records the facts only once.

@@ -1,5 +1,5 @@
-//! `lowtide advise`: the chosen device meets the rate in the experiment that is written, rejected devices have reasons,
-//! and contradictory questions are refused.
+//! `lowtide advise`: the chosen device meets the rate in the experiment that is written, rejected devices have
+//! reasons, and contradictory questions are refused.
 
 mod common;
 
@@ -41,7 +41,7 @@ fn the_choice_meets_the_rate_when_its_experiment_is_run() {
     let asked = 8e6 / f64::from(1 << 20);
     assert!(number("level_mib_per_s_low") >= asked && number("years") >= 1.0, "{row}");
     assert!(number("fill_most") >= number("fill") && number("fill_most") <= 1.0, "{row}");
-    // 299 dollars over a year, and 8 MB/s of it.
+    // 299 dollars per year, for a year of writes at 8 MB/s.
     assert_eq!(number("usd_per_year"), 299.0 / number("years").min(1.0));
     let requests = 8e6 / 16384.0 * 86_400.0 * 365.0;
     assert!(

@@ -1,5 +1,5 @@
-//! Attached drives from the outside: a power cut under a mounted filesystem, and no remains after attaching was
-//! interrupted, or after the command or its server was killed.
+//! Attached drives, tested through the command: a power cut under a mounted filesystem; nothing remains after
+//! attaching was interrupted, or after the command or its server was killed.
 
 #[path = "common/attached.rs"]
 mod attached;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A drive with a unique name that is no prefix of another; detached when this is dropped.
+/// A drive with a unique name that is no prefix of another name; detached when dropped.
 struct Drive {
     lab: Lab,
     name: String,
@@ -41,7 +41,7 @@ impl Drive {
         self.lab.path("mnt")
     }
 
-    /// The command line that attaches and mounts it.
+    /// The command line that attaches and mounts the drive.
     fn attach(&self, more: &str) -> String {
         format!("drive attach volume.toml --name {} --mount {} {more}", self.name, self.lab.argument("mnt"))
     }
@@ -67,7 +67,7 @@ impl Drive {
         json(&line)["server"]["number"].as_u64().map(|number| number as u32)
     }
 
-    /// Asserts that no file, mount, loop device or server process of it remains.
+    /// Asserts that no file, mount, loop device or server process of the drive remains.
     fn assert_gone(&self, what: &str, server: Option<u32>) {
         for ending in ["", ".journal", ".log", ".control"] {
             assert!(!self.path(ending).exists(), "{what}: {} is there", self.path(ending).display());

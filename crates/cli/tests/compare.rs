@@ -39,7 +39,8 @@ fn two_seeds_of_one_device_are_equal_and_a_slower_device_or_load_is_found() {
     // A die serves one read at a time: throughput is proportional to the requests in flight.
     assert!((first["ratio"].as_f64().expect("a ratio") - 0.75).abs() < 0.02, "{first}");
 
-    // At 16 requests in flight the controller limits throughput: 4 + 21.3 µs a request; 28.111 µs are a tenth slower.
+    // At 16 requests in flight the controller limits throughput to one request in 4 + 21.3 µs; 28.111 µs are a tenth
+    // slower.
     let slower = "name = \"slower\"\ntitle = \"A tenth slower\"\nlike = \"intel-320-160gb\"\n\
                   [flash]\ncontroller.read-unit = \"24.111us\"\n";
     lab.write("slower.toml", slower);
@@ -151,7 +152,7 @@ fn interleaved_files_resume_after_an_interrupt() {
     assert_says(&err, &["interleaved: each cell's target is prepared anew"]);
     assert!(rows(&json(&out), "comparison").len() == 2);
     assert!(common::names(&lab.path("data")).is_empty(), "no file is left");
-    // Cells of the same factors were prepared one after the other.
+    // Cells of the same factors were prepared one after another.
     let listed = lab.json("store show --store turns.db");
     assert_eq!(listed.as_array().map(Vec::len), Some(2));
     let report = lab.json("compare 1 2 --store turns.db --unsettled");

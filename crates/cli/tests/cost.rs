@@ -1,4 +1,4 @@
-//! `lowtide cost`: its numbers for campaigns and for the published table, and what it refuses.
+//! `lowtide cost`: its numbers for campaigns and for the published table, and its refusals.
 
 mod common;
 

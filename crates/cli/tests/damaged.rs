@@ -6,7 +6,7 @@ mod common;
 use common::{Lab, assert_says};
 use rusqlite::Connection;
 
-/// Its seed is 7.
+/// The run whose store is damaged; its seed is 7.
 const RUN: &str = "run ./tiny.toml --scale 1/256 --seed 7 --store all.db";
 
 #[test]

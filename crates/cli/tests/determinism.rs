@@ -39,7 +39,8 @@ fn reports_of_the_same_numbers_are_the_same() {
     assert!(lab.read("report.html") == lab.read("again.html"), "the report of `run` and that of `report`");
 }
 
-/// The last version that wrote format 4 made `tests/data/store-of-format-4.*`, by the command `run(3, …)`.
+/// The last version of lowtide that wrote format 4 made `tests/data/store-of-format-4.*`, with the command `run(3,
+/// …)`.
 #[test]
 fn a_store_of_format_4_has_the_same_numbers_here() {
     let run = |seed: u64, store: &str| {
@@ -61,7 +62,7 @@ fn a_store_of_format_4_has_the_same_numbers_here() {
         |store| lab.ok(&format!("report 1 --store {store} -o report.html")) + &lab.read("report.html");
     let without = |text: String| text.lines().filter(|line| !line.contains("started ")).collect::<String>();
     let reported = without(report("old.db"));
-    // Adding a campaign migrates the store, and leaves its first campaign as it was.
+    // Adding a campaign migrates the store, and leaves its first campaign unchanged.
     lab.ok(&run(4, "old.db"));
     assert!(without(report("old.db")) == reported);
     assert!(lab.ok("export 1 --store old.db") == csv, "a migrated store");

@@ -11,7 +11,7 @@ use common::{Lab, assert_says, names};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A tmpfs, unmounted when this is dropped.
+/// A tmpfs, unmounted when dropped.
 struct Disk {
     at: PathBuf,
 }

@@ -35,7 +35,7 @@ fn blocks_that_no_drive_maps_are_refused_with_what_is_accepted() {
     }
 }
 
-/// Symptom: `--predict 0B` panicked in the small model of the drive, which had no data to write to.
+/// Symptom: `--predict 0B` caused a panic. Cause: the small model of the drive had no data to overwrite.
 #[test]
 fn sizes_that_cannot_be_predicted_are_refused() {
     for (size, says) in [("0B", "too few"), ("4KiB", "too few"), ("200GiB", "do not fit 160GB of capacity")] {
@@ -63,9 +63,9 @@ fn impossible_capacities_are_refused_with_the_reason_and_are_no_interruption() {
     lab.refuses("fit t.csv", 2, &["how much the host may address is not known", "--capacity"]);
 }
 
-/// Symptom: a level of 35 GB/s among others of 200 MB/s panicked, and so did one of 1e300. Cause: no drive of
-/// the family is so fast, and negative or infinite costs were simulated. Fix: levels are checked against the
-/// family's link, costs against its floor.
+/// Symptom: a level of 35 GB/s among levels of 200 MB/s caused a panic, as did a level of 1e300. Cause: no drive of
+/// the family is so fast, and negative or infinite costs were simulated. Fix: levels are checked against the family's
+/// link, and costs against its floor.
 #[test]
 fn levels_that_no_drive_reaches_are_refused_with_their_line() {
     let with = |line: &str| format!("{LEVELS}{line}\n");
@@ -112,13 +112,13 @@ fn an_insufficient_budget_is_reported() {
     refused(LEVELS, "--budget 0", &["--budget 0"]);
 }
 
-/// A fit that would take hours ends soon after a signal, and reports the interruption.
+/// A signal ends a fit that would take hours, and the interruption is reported.
 #[test]
 fn a_signal_ends_a_fit_in_the_middle_of_a_simulation() {
     let rows: String = (20..120).map(|n| format!("{n}GiB,{}\n", 220 - n)).collect();
     let lab = lab(&format!("data,throughput\n{rows}"));
     let mut child = lab.start("fit t.csv --capacity 160GB --block 512B -o d.toml");
-    // The simulation has begun by then, and is far from its end.
+    // After two seconds the simulation has begun, and is far from its end.
     std::thread::sleep(Duration::from_secs(2));
     assert!(!child.has_ended(), "it ended before the signal");
     child.signal(Signal::INT);
@@ -128,7 +128,7 @@ fn a_signal_ends_a_fit_in_the_middle_of_a_simulation() {
     assert!(!lab.names().contains(&"d.toml".to_owned()), "a device file was written");
 }
 
-/// A fit of a few seconds, from the table to the device file.
+/// Fits a small table in a few seconds, and checks the device file.
 #[test]
 fn a_small_fit_gives_a_device_file_and_the_same_one_again() {
     let lab = lab(LEVELS);

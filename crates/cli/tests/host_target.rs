@@ -13,7 +13,7 @@ fn quick(target: &str, duration: &str) -> String {
     )
 }
 
-/// Runs it; returns the exported rows.
+/// Runs the short `disk-quick`; returns the exported rows.
 fn measured(lab: &Lab, target: &str) -> String {
     let answer = lab.json(&quick(target, "600ms"));
     assert!(answer.is_object(), "{answer}");
@@ -45,7 +45,7 @@ fn a_file_is_measured_and_removed() {
     assert!(!lab.path("data").exists());
 }
 
-/// Starts a long measurement in `disk` and ends it by a signal once it has rows; returns its exit code.
+/// Starts a long measurement in `disk` and ends it with a signal once it has rows; returns its exit code.
 fn broken_off(lab: &Lab, signal: Signal) -> Option<i32> {
     lab.make_directory("disk");
     let mut child = lab.start(&quick("dir:disk", "1h"));

@@ -1,8 +1,8 @@
 //! Block devices in use: lowtide refuses each with exit code 3 and changes no byte, even with the serial number and
 //! `--force-signature`. Tested for a campaign and, for every fourth way of use, for `logdisk format`.
 //!
-//! The ways of use are in `crates/host/tests/common/ways.rs`. `LOWTIDE_WAY=TEXT` selects those with TEXT in their
-//! names.
+//! The ways of use are in `crates/host/tests/common/ways.rs`. `LOWTIDE_WAY=TEXT` selects the ways whose names contain
+//! TEXT.
 #![allow(clippy::print_stdout)]
 
 mod common;
@@ -33,7 +33,8 @@ fn a_device_in_use_is_refused_whatever_is_typed() {
         let target = format!("block:{node}");
         let run = ["run", "interlock.toml", "--target", &target, "--destroy", &serial, "--force-signature"];
         let format = ["logdisk", "format", node, "--destroy", &serial, "--force-signature"];
-        // Both commands share the check, and most refusals take a second: `format` is tried for every fourth way.
+        // Both commands share the check, and most refusals take a second, so `format` is tried for every fourth way
+        // only.
         begun += 1;
         for command in [&run[..], &format].into_iter().take(if begun % 4 == 0 { 2 } else { 1 }) {
             let (code, _, error) = common::decoded(&lab.run(command));

@@ -1,5 +1,5 @@
-//! Large campaigns are reported, exported and compared in little memory, which grows with the non-empty buckets of the
-//! histograms and not with their size.
+//! Reports, exports and comparisons of large campaigns take little memory, which grows with the non-empty buckets of
+//! the histograms and not with their size.
 //!
 //! The campaign is written by the store's writer, not measured. It has 200 cells, or 8,000 with `LOWTIDE_LONG`.
 
@@ -21,7 +21,7 @@ const SEED: u64 = 29;
 const INTERVALS: u64 = 20;
 const INTERVAL_NS: u64 = 10_000_000_000;
 
-/// Whether to test the campaign of 8,000 cells.
+/// Returns whether to test the campaign of 8,000 cells.
 fn is_long() -> bool {
     std::env::var_os("LOWTIDE_LONG").is_some()
 }
@@ -36,7 +36,7 @@ fn experiment(sizes: u32, repetitions: u32) -> String {
     )
 }
 
-/// Intervals that the cells are made of: reads and writes with a few dozen latencies.
+/// The intervals of which cells consist: reads and writes with a few dozen latencies.
 fn templates() -> Vec<Measured> {
     let one = |number: u64| {
         let mut rng = Seed::new(SEED).part("interval", number).stream();

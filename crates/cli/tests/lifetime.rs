@@ -1,4 +1,4 @@
-//! `lowtide lifetime`: its numbers for a model, a campaign and a real drive, and what it refuses.
+//! `lowtide lifetime`: its numbers for a model, a campaign and a real drive, and its refusals.
 
 mod common;
 
@@ -124,7 +124,7 @@ fn a_real_drive_lasts_by_its_own_counters() {
     let now = sample("intel-520.json").replace("25000", "25100").replace("320000", "320640");
     lab.write("later.json", now.replace("\"hours\": 10000", "\"hours\": 10024"));
     let between = lab.ok("lifetime --smart later.json --since then.json");
-    // 640 × 32 MiB are 20 GiB in a day; 100 GiB of NAND.
+    // The host wrote 640 × 32 MiB, or 20 GiB, in a day; the NAND, 100 GiB.
     assert_says(&between, &["Write amplification between the readings: 5 NAND bytes", "at 21.5 GB/day"]);
     let says = ["decreased between the readings", "`--since` the earlier reading"];
     lab.refuses("lifetime --smart then.json --since later.json", 2, &says);

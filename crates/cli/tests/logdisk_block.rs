@@ -213,7 +213,7 @@ fn after_a_power_cut_below_requests_fail_and_synced_data_survive() {
     // An attached log disk uses its drive.
     lab.refuses(&format!("drive detach {}", drive.name), 3, &["is in use by"]);
     write_synced(&lab.path("mnt/kept"), &vec![7; 5 << 20]).expect("written");
-    // A read error of the drive is one of the log disk, and ends with it.
+    // A read error of the drive is a read error of the log disk until the drive's error ends.
     let reads = || {
         let mut dd = std::process::Command::new("dd");
         dd.args(["if=mnt/kept", "of=/dev/null", "bs=1M", "iflag=direct", "status=none"]);

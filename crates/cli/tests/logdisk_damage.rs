@@ -86,7 +86,8 @@ fn with_unknown_blocks_damaged_it_opens_only_after_older_data_is_accepted() {
     let lab = Lab::new();
     let (first, last) = killed(&lab, 600);
     let end = (last + 4096).next_multiple_of(4096);
-    // Three segments of 1 MiB. A mark lists 248 slots; two of them are the end of a segment and the start of the next.
+    // Three segments of 1 MiB. A mark lists 248 slots; two of them are the end of a segment and the start of the
+    // next.
     file(&lab).write_all_at(&vec![0; (end - first) as usize], first).expect("damaged");
     for verb in ["stat", "check", "scrub"] {
         let (out, error) = lab.ends(&format!("logdisk {verb} disk.log --format json"), 1);
@@ -112,7 +113,7 @@ fn with_unknown_blocks_damaged_it_opens_only_after_older_data_is_accepted() {
     assert!(block == block_of(5, 1), "the accepted older data");
 }
 
-/// Symptom: a full log disk showed a fill above 1. Cause: pages of the map counted, too.
+/// Symptom: a full log disk showed a fill above 1. Cause: pages of the map counted as data.
 #[test]
 fn the_fill_of_a_full_log_disk_is_1() {
     let lab = Lab::new();

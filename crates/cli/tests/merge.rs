@@ -39,7 +39,7 @@ fn merging_again_adds_nothing_and_other_campaigns_stay_apart() {
     assert_eq!(lab.ok("store show --store all.db"), before);
 }
 
-/// In wall time, measuring the same plan twice gives different numbers.
+/// Two measurements of the same plan in wall time give different numbers.
 #[test]
 fn campaigns_with_different_numbers_stay_apart() {
     let lab = Lab::new();

@@ -26,8 +26,8 @@ use std::time::Instant;
 const QUICK: &str = "name = 'quick'\n[target]\ndirectory = 'here'\n[oltp]\nwarehouses = 1\nterminals = 2\n\
                      buffer_pool = '32MiB'\nlog_size = '64MiB'\nduration = '3s'\ninterval = '500ms'\n";
 
-/// A directory with `quick.toml`, the databases (`here`) and their temporary files (`tmp`). Servers that run as another
-/// user may enter it.
+/// A directory with `quick.toml`, the databases (`here`) and their temporary files (`tmp`). Servers that run as
+/// another user may enter it.
 struct Bench(Lab);
 
 impl Bench {
@@ -57,7 +57,8 @@ impl Bench {
         command
     }
 
-    /// Runs to the end, with this exit code, and leaves nothing; returns standard error.
+    /// Runs the command to its end, and checks its exit code and that no file or process remains; returns standard
+    /// error.
     fn ends(&self, more: &(impl Words + ?Sized), code: i32) -> String {
         let (found, out, err) = decoded(&self.command(more).output().expect("lowtide starts"));
         assert_eq!(found, Some(code), "{}\n{out}\n{err}", more.words().join(" "));
@@ -65,7 +66,7 @@ impl Bench {
         err
     }
 
-    /// A run on an engine whose cell has begun.
+    /// Starts a run on an engine, and waits until its cell has begun.
     fn begun(&self, engine: &str, duration: &str) -> Running {
         let more = format!("--set engine={engine} --set duration={duration}");
         let mut running = Running::start(&mut self.command(&more));
@@ -89,7 +90,7 @@ impl Bench {
         limit.reaches("all servers end", || self.servers().is_empty());
     }
 
-    /// Kills its server, so that the run fails; returns standard error.
+    /// Kills the server of a run, so that the run fails; returns standard error.
     fn fails_without_its_server(&self, mut running: Running) -> String {
         kill_process(Pid::from_raw(self.servers()[0]).expect("above 0"), Signal::KILL).expect("it is ours");
         assert_eq!(running.wait(), Some(1));
@@ -129,7 +130,7 @@ fn servers(directory: &Path) -> Vec<i32> {
     numbers.filter(of).collect()
 }
 
-/// Whether the programs of an engine are installed; reports a skipped test if not.
+/// Returns whether the programs of an engine are installed; reports a skipped test if not.
 fn is_installed(engine: &str) -> bool {
     let there = match engine {
         "sqlite" => true,
@@ -174,7 +175,7 @@ fn a_killed_server_ends_its_cell_whose_rows_are_kept() {
     }
 }
 
-/// Whether a directory or one below contains a file of that name.
+/// Returns whether a directory or one below contains a file of that name.
 fn is_below(directory: &Path, name: &str) -> bool {
     let mut entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.any(|entry| entry.file_name() == name || is_below(&entry.path(), name))
@@ -284,9 +285,9 @@ impl SharedMemory {
     }
 }
 
-/// Symptom: each killed run on PostgreSQL left a System V segment and two files in /dev/shm for ever. Cause: only its
-/// directories were removed, and a server that never starts again does not remove its memory. Fix: the directories
-/// hold a note of the memory.
+/// Symptom: each killed run on PostgreSQL left a System V segment and two files in /dev/shm behind. Cause: only its
+/// directories were removed, and a server that never starts again does not remove its memory. Fix: a file in the
+/// directories records the memory.
 #[test]
 fn shared_memory_of_a_killed_server_is_removed_with_its_directory() {
     if !is_installed("postgresql") {
@@ -306,7 +307,8 @@ fn shared_memory_of_a_killed_server_is_removed_with_its_directory() {
 }
 
 /// Symptom: lowtide waited for a frozen server, and ended only when it was killed. Cause: an interrupt cut the
-/// connections of terminals, but not the one for queries, and servers had an hour to shut down. Fix: the watchdog.
+/// connections of terminals, but not the connection for queries, and servers had an hour to shut down. Fix: the
+/// watchdog.
 #[test]
 fn a_frozen_server_does_not_delay_ctrl_c() {
     for engine in ["mariadb", "postgresql"].into_iter().filter(|engine| is_installed(engine)) {
@@ -349,9 +351,9 @@ fn ctrl_c_ends_servers_and_the_campaign_resumes() {
     }
 }
 
-/// Symptom: each run left an empty directory in `log-directory`, a killed run left its log for ever, and a mistyped
-/// `log-directory` was made. Cause: only the logs in it were removed, and its whole path was made. Fix: lowtide makes
-/// and removes its own directory in one that has to exist.
+/// Symptom: each run left an empty directory in `log-directory`, a killed run left its log behind, and a mistyped
+/// `log-directory` was created. Cause: only the logs were removed, and all missing directories of the path were
+/// created. Fix: lowtide makes and removes its own directory inside `log-directory`, which must exist.
 #[test]
 fn a_directory_for_logs_is_left_as_it_was_and_never_made() {
     let bench = Bench::with(&format!("{QUICK}log-directory = 'logs'\n").replace("'3s'", "'1s'"));
@@ -369,7 +371,7 @@ fn a_directory_for_logs_is_left_as_it_was_and_never_made() {
     assert_eq!(common::names(&bench.0.path("logs")), ["lowtide-oltp-4194303"]);
 }
 
-/// Symptom: after a resume, cells were measured on a new drive. Fix: they are refused.
+/// Symptom: after a resume, cells were measured on a new drive. Fix: such a resume is refused.
 #[test]
 fn a_resumed_cell_does_not_continue_on_a_new_drive() {
     if !can_attach() {
@@ -411,8 +413,8 @@ fn a_database_on_simulated_drives_sees_their_history_and_leaves_no_mount() {
     assert!(flash["written_before_bytes"].as_u64() > Some(50 << 20), "{}", flash["written_before_bytes"]);
 }
 
-/// Symptom: `written_before` of a block device counted only its own copy of the database, as if it were the first cell.
-/// Cause: the copies and writes of earlier cells were not counted. Fix: both are.
+/// Symptom: `written_before` of a cell on a block device counted only the cell's own copy of the database. Cause: the
+/// copies and writes of earlier cells were not counted. Fix: both are counted.
 #[test]
 fn a_block_device_counts_what_the_cells_before_wrote() {
     if !can_mount() {
@@ -430,6 +432,6 @@ fn a_block_device_counts_what_the_cells_before_wrote() {
     let rows = cell(0)["intervals"].as_array().expect("a list");
     let wrote: u64 = rows.iter().filter_map(|row| row["write_bytes"].as_u64()).sum();
     assert!(wrote > 0 && before(0) > 50 << 20, "{wrote} {}", before(0));
-    // One copy for each cell, and the writes of the first.
+    // Each cell writes one copy, and the first cell wrote `wrote` bytes in addition.
     assert_eq!(before(1), 2 * before(0) + wrote);
 }

@@ -1,4 +1,5 @@
-//! Formats of the output: tables and help of at most 80 columns, JSON, CSV, Markdown, figures, self-contained reports.
+//! Formats of the output: tables and help of at most 80 columns, JSON, CSV, Markdown, figures, self-contained
+//! reports.
 
 mod common;
 
@@ -234,7 +235,7 @@ fn a_broken_pipe_is_no_failure() {
     assert_eq!((code, error.as_str()), (Some(0), ""));
 }
 
-/// Whether every tag of an XML text is closed in order, ignoring comments, declarations and instructions.
+/// Returns whether every tag of an XML text is closed in order, ignoring comments, declarations and instructions.
 fn is_well_formed(xml: &str) -> bool {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = xml;

@@ -1,8 +1,8 @@
 //! Destinations of outputs: a store, an input of the same command or a device is refused, and files are replaced
 //! atomically.
 //!
-//! Every verb that writes a file is in a table here. Tests on block devices and mounts need root, and one needs strace;
-//! otherwise they are skipped.
+//! Every verb that writes a file is in a table here. Tests on block devices and mounts need root, and one needs
+//! strace; otherwise they are skipped.
 
 mod common;
 
@@ -40,7 +40,7 @@ const REPLACING: [&str; 11] = [
     FIT,
 ];
 
-/// Verbs that make a file, or write into one; for devices they have other rules.
+/// Verbs that create a file, or write into a file. Other rules apply if the output is a device.
 const IN_PLACE: [&str; 8] = [
     "drive serve intel-320-160gb --scale 1/256 --tcp 127.0.0.1:0 --state OUT",
     "drive serve intel-320-160gb --scale 1/256 --tcp 127.0.0.1:0 --data OUT",
@@ -52,10 +52,10 @@ const IN_PLACE: [&str; 8] = [
     "powercut oltp --cuts 1 --keep OUT",
 ];
 
-/// Verbs that write a store, which may exist already.
+/// Verbs that write a store. The store may exist already.
 const STORING: [&str; 3] = [RUN_STORE, IMPORT, "store merge other.db -o OUT"];
 
-/// Runs a verb, which is refused for safety with these words and changes no file.
+/// Runs a verb, and checks that it is refused for safety with these words and changes no file.
 fn refused(lab: &Lab, command: &str, output: &str, says: &[&str]) {
     let before = contents(lab);
     lab.refuses(&command.replace(OUT, output), 3, says);

@@ -1,6 +1,6 @@
 //! `lowtide powercut oltp`: rows, formats, exit codes, refusals, and a server on an attached drive.
 //!
-//! The tests of `lowtide_powercut` cover which settings lose data.
+//! The tests of `lowtide_powercut` cover the settings that lose data.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! A killed or interrupted campaign keeps its rows, resumes, and ends with the rows of an uninterrupted one.
+//! A killed or interrupted campaign keeps its rows, can be resumed, and ends with the rows of an uninterrupted
+//! campaign.
 
 mod common;
 
@@ -53,7 +54,7 @@ sweep = {{ file_size = ["50GiB", "70GiB"] }}
     )
 }
 
-/// Ends a campaign of `experiment(hours)` by `signal` once a cell is done and another has begun, and resumes it.
+/// Ends a campaign of `experiment(hours)` with `signal` once a cell is done and another has begun, and resumes it.
 fn break_and_resume(experiment: impl Fn(u32) -> String, signal: Signal, code: Option<i32>) {
     let lab = Lab::new();
     let run = |store| format!("run ./long.toml --scale 1/256 --jobs 1 --store {store}");
@@ -71,7 +72,7 @@ fn break_and_resume(experiment: impl Fn(u32) -> String, signal: Signal, code: Op
             assert_eq!(child.wait(), code, "{signal:?}");
             break;
         }
-        // A fast machine may finish first: try again with longer cells.
+        // A fast machine may finish before the signal: try again with longer cells.
         hours *= 2;
         lab.names().iter().filter(|name| name.starts_with("broken")).for_each(|name| lab.remove(name));
     }
@@ -127,7 +128,7 @@ fn the_advice_after_an_interrupt_names_the_store() {
     let store = lab.path("my store.db");
     child.reaches("rows", || done_and_begun(&store).1 > 0);
     child.signal(Signal::INT);
-    // Some programs signal a process and its group: the second signal at once is no second Ctrl-C.
+    // Some programs signal a process and its group, so an immediate second signal does not count as a second Ctrl-C.
     std::thread::sleep(std::time::Duration::from_millis(20));
     child.interrupt();
     let error = child.error();

@@ -1,5 +1,5 @@
-//! Rounds, bursts and preconditions. The tests of the SNIA specification end with the round that its rule, computed
-//! here from the exported rows, gives. `resume.rs` tests resuming rounds.
+//! Rounds, bursts and preconditioning. The SNIA experiments must end with the round that the specification's rule
+//! gives; these tests compute the rule from the exported rows. `resume.rs` tests resuming rounds.
 
 mod common;
 
@@ -31,8 +31,8 @@ fn iops(rows: &[&BTreeMap<String, String>]) -> f64 {
     requests / rows.iter().map(|row| seconds(row)).sum::<f64>()
 }
 
-/// The specification's rule: the first round, counted from 1, at which the last five rounds span at most 20 % of their
-/// average and their regression line changes by at most 10 % of it.
+/// The specification's rule: the first round, counted from 1, at which the last five rounds span at most 20 % of
+/// their average and their regression line changes by at most 10 % of that average.
 fn steady_after(rounds: &[f64]) -> Option<usize> {
     (5..=rounds.len()).find(|end| {
         let window = &rounds[end - 5..*end];

@@ -1,5 +1,5 @@
-//! `run --serve` and `drive serve --metrics`: pages over HTTP for well-behaved and for hostile clients. Clients do
-//! the same in every run, and no test asserts a speed: waits have limits of a minute.
+//! `run --serve` and `drive serve --metrics`: pages over HTTP for well-behaved and for hostile clients. Clients
+//! behave identically in every run. No test asserts a speed: each wait has a limit of a minute.
 
 mod common;
 
@@ -54,7 +54,7 @@ fn connect(address: &str) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Requests the page until the answer is complete: under attack, the server may drop connections.
+/// Requests the page until the answer is complete, because the server may drop connections during an attack.
 fn insist(address: &str) -> String {
     let begin = Instant::now();
     let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
@@ -74,7 +74,7 @@ struct Served {
 }
 
 impl Served {
-    /// A run of [`LONG`] whose first cell is done.
+    /// Starts a run of [`LONG`], and waits until its first cell is done.
     fn long() -> (Lab, Served) {
         let lab = Lab::with(&[("long.toml", LONG)]);
         let mut served = Served::start(&lab, "./long.toml", 1024, &[]);
@@ -185,7 +185,7 @@ impl Crowd {
         Crowd { leave, came, count, threads }
     }
 
-    /// Waits until all have been connected.
+    /// Waits until all clients have been connected.
     fn wait(&self) {
         let begin = Instant::now();
         let came = || self.came.load(Ordering::Relaxed);
@@ -220,7 +220,7 @@ impl Client {
         Client { attack, stream: None, came: false }
     }
 
-    /// Reconnects if necessary, or continues its attack; returns true after its first connection.
+    /// Reconnects if necessary, or continues the attack; returns true after the client's first connection.
     fn attack(&mut self, address: SocketAddr) -> bool {
         self.stream = self.stream.take().filter(is_open);
         if let Some(stream) = &mut self.stream {
@@ -251,7 +251,7 @@ impl Client {
     }
 }
 
-/// Whether the server has not closed the connection.
+/// Returns whether the connection is open at the server's end.
 fn is_open(stream: &TcpStream) -> bool {
     let mut fds = [PollFd::new(stream, PollFlags::RDHUP)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -385,8 +385,8 @@ fn counters_have_the_same_rule_and_the_same_limits() {
     served.run.signal(Signal::TERM);
 }
 
-/// Symptom: 532 silent connections failed cells with "too many open files". Cause: each kept two descriptors for ever.
-/// Fix: a budget, and deadlines.
+/// Symptom: with 532 silent connections, cells failed with "too many open files". Cause: each connection kept two
+/// descriptors without a time limit. Fix: a budget, and deadlines.
 #[test]
 fn silent_connections_leave_the_campaign_its_descriptors() {
     let lab = Lab::with(&[("long.toml", LONG)]);
@@ -398,7 +398,7 @@ fn silent_connections_leave_the_campaign_its_descriptors() {
     let page = insist(&served.address);
     assert!(page.contains("<h1>long</h1>"), "{page}");
     assert!(served.descriptors() <= before + BUDGET, "{} after {before}", served.descriptors());
-    // Each is closed by the server.
+    // The server closes each connection.
     for mut stream in connections {
         let ended = stream.read(&mut [0]);
         let reset = |error: &std::io::Error| error.kind() == ErrorKind::ConnectionReset;
@@ -407,7 +407,8 @@ fn silent_connections_leave_the_campaign_its_descriptors() {
     served.interrupt();
 }
 
-/// Symptom: a run with few descriptors lost them to its page. Fix: no connection is accepted while half are in use.
+/// Symptom: the page of a run with few descriptors used all of them. Fix: no connection is accepted while half of the
+/// descriptors are in use.
 #[test]
 fn a_page_takes_no_descriptor_if_they_are_scarce() {
     let lab = Lab::new();
@@ -435,8 +436,8 @@ fn endless_headers_are_not_kept() {
     served.interrupt();
 }
 
-/// Symptom: a client that read nothing, or sent a POST without its body, blocked all others. Cause: one thread wrote all
-/// answers and waited for each, and the server waited for the body.
+/// Symptom: a client that read nothing, or sent a POST without its body, blocked all other clients. Cause: one thread
+/// wrote all answers and waited for each, and the server waited for the body.
 #[test]
 fn stalled_clients_do_not_block_others() {
     let (_lab, served) = Served::long();
@@ -470,7 +471,7 @@ fn stalled_clients_do_not_block_others() {
     served.interrupt();
 }
 
-/// Symptom: clients could keep connections for ever. Fix: a deadline for every state.
+/// Symptom: clients could keep connections without a time limit. Fix: a deadline for every state.
 #[test]
 fn slow_clients_are_disconnected() {
     let (_lab, served) = Served::long();

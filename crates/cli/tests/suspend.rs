@@ -1,4 +1,4 @@
-//! A campaign that is suspended by a signal: the time is excluded from the measurement, and reported.
+//! A campaign that is suspended by a signal: the stop is excluded from the measurement, and reported.
 
 mod common;
 
@@ -12,8 +12,8 @@ use tempfile::TempDir;
 /// Length of the stop, in seconds.
 const STOPPED_S: f64 = 2.0;
 
-/// Runs a campaign of one cell and stops it for [`STOPPED_S`] once it has intervals; returns the exported cell, and the
-/// reports as text and HTML.
+/// Runs a campaign of one cell and stops it for [`STOPPED_S`] once it has intervals; returns the exported cell, and
+/// the reports as text and HTML.
 fn stopped(lab: &Lab, arguments: &str) -> (Value, [String; 2]) {
     let mut child = lab.start(arguments);
     let store = lab.path("lowtide.db");
@@ -54,7 +54,7 @@ fn directory() -> TempDir {
     made.expect("a temporary directory can be made")
 }
 
-/// Asserts that something was done in every interval or, if other programs took the processors, in the next one.
+/// Asserts that `done` holds for every interval or, because other programs may take the processors, for the next one.
 fn assert_busy(cell: &Value, done: impl Fn(&Value) -> bool) {
     let intervals = cell["intervals"].as_array().expect("intervals");
     for both in intervals.windows(2) {

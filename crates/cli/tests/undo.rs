@@ -59,7 +59,7 @@ impl Bench {
         run("wipefs", &["--no-act", plain(&self.disk.node)])
     }
 
-    /// Asserts that a campaign left nothing but its data.
+    /// Asserts that nothing of a campaign remains except its data.
     fn assert_undone(&self) {
         assert!(!self.is_mounted(), "still mounted");
         assert_eq!(self.journal(), "");
@@ -101,7 +101,7 @@ impl Bench {
     fn unmount(&self) {
         let at = format!("/run/lowtide/{}", self.name());
         let begin = Instant::now();
-        // Requests in flight at the kill may keep it busy for a moment.
+        // Requests in flight at the kill may keep the filesystem busy briefly.
         while !std::process::Command::new("umount").arg(&at).status().is_ok_and(|status| status.success()) {
             assert!(begin.elapsed() < Duration::from_secs(10), "{at} stays mounted");
             std::thread::sleep(Duration::from_millis(50));
@@ -139,8 +139,8 @@ fn on_a_hangup_a_campaign_undoes_its_changes() {
     bench.breaks_and_resumes(Phase::Measure, Signal::HUP);
 }
 
-/// Symptom: after these signals, mounts, loop devices and settings of a campaign remained. Cause: the signals were not
-/// caught.
+/// Symptom: after these signals, mounts, loop devices and settings of a campaign remained. Cause: the signals were
+/// not caught.
 #[test]
 fn on_other_signals_that_end_a_program_a_campaign_undoes_its_changes() {
     for signal in [Signal::USR1, Signal::ALARM, Signal::XCPU] {
@@ -281,7 +281,7 @@ fn a_device_that_is_only_read_needs_no_serial_and_is_not_changed() {
     assert!(!lab.ok(&format!("plan trim.toml --target {target}")).contains("is only read"));
     lab.ends(&format!("run trim.toml --target {target}"), 3);
     assert_eq!(disk.checksum(), before);
-    // So does a fill.
+    // A fill changes the device, too.
     lab.ends(&format!("run read.toml --target {target} --set fill=sequential"), 3);
     assert_eq!(disk.checksum(), before);
 }

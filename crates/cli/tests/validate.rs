@@ -1,4 +1,4 @@
-//! `lowtide validate`: its summary, its files, and what it refuses.
+//! `lowtide validate`: its summary, its files, and its refusals.
 
 mod common;
 
@@ -33,7 +33,7 @@ fn a_report_and_the_numbers_can_be_kept() {
     assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
     assert!(lab.read("near.html").contains("Published numbers and the models"));
     assert!(lab.path("numbers/raid10-random-write.db").exists());
-    // An existing store is not added to.
+    // No campaign is added to an existing store.
     let says = ["numbers/raid10-random-write.db", "empty directory"];
     lab.refuses(&format!("{ONE} --keep numbers"), 2, &says);
 }

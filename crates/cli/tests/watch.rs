@@ -49,13 +49,13 @@ impl Terminal {
         String::from_utf8_lossy(&self.screen.lock().expect("no thread panics while holding it")).into_owned()
     }
 
-    /// Whether it edits and echoes lines, as a shell expects.
+    /// Returns whether the terminal edits and echoes lines, as a shell expects.
     fn is_cooked(&self) -> bool {
         let modes = tcgetattr(&self.line).expect("it has modes").local_modes;
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// Watches the campaign of [`lab`] on it.
+    /// Watches the campaign of [`lab`] on the terminal.
     fn watch(&self, lab: &Lab) -> Running {
         let end = || Stdio::from(self.line.try_clone().expect("it can be shared"));
         let mut command = lab.command("run ./files.toml --watch");
@@ -83,7 +83,7 @@ fn the_view_is_drawn_and_the_terminal_is_restored_at_the_end() {
     let mut child = terminal.watch(&lab);
     assert_eq!(child.wait(), Some(0), "{}", terminal.text());
     let text = terminal.text();
-    // Only changes are drawn, so that a phrase may arrive in pieces.
+    // Only changes are drawn, so a phrase may arrive in pieces.
     for wanted in ["lowtide: files, dir:data", "┌throughput,", "p99,", "file_size 1MiB", "Ctrl-C"] {
         assert!(text.contains(wanted), "`{wanted}` is not in:\n{text:?}");
     }

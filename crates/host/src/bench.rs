@@ -1,7 +1,7 @@
 //! The overhead of an engine ([`engine_bench`]): processor time per random request, with everything included.
 //!
-//! Runs the engine as measurements do, with histograms and intervals, and divides the processor time of the process by
-//! the number of completed requests. Not here: comparison with other programs; see `examples/compare_with_fio.py`.
+//! Runs the engine as measurements do, with histograms and intervals, and divides the processor time of the process
+//! by the number of completed requests. `examples/compare_with_fio.py` compares lowtide with another program.
 
 use crate::engine::{Control, EngineChoice, Load, run};
 use crate::error::{HostError, Operation};
@@ -62,8 +62,8 @@ impl Requests {
 
 /// Runs `requests` on a file of `size` for `seconds`.
 ///
-/// A file that does not exist is created, filled, and kept for the next time. A file of others is only read, whatever
-/// its size.
+/// A file that does not exist is created, filled, and kept for the next run. A file that lowtide did not make is only
+/// read, whatever its size.
 ///
 /// # Errors
 /// Those of [`Target::prepare`] and of [`run`].
@@ -97,7 +97,7 @@ pub fn engine_bench(
     measure(target.data(), &requests.workload(), seconds, engine, seed)
 }
 
-/// The overhead without the kernel and a device: requests complete at once.
+/// Measures the overhead without the kernel and a device: requests complete at once.
 ///
 /// # Errors
 /// [`HostError::Io`] if there is no memory.

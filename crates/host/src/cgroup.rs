@@ -1,5 +1,5 @@
 //! Processor, memory and I/O limits of the control group of this process (cgroup v2). In a container, these
-//! limits are measured rather than the machine.
+//! limits are reported instead of the resources of the machine.
 //!
 //! Version 1 is not supported: current systems do not use it.
 
@@ -16,7 +16,7 @@ pub(crate) fn limits() -> Vec<(&'static str, String)> {
     of(Path::new(ROOT), &Path::new(ROOT).join(own))
 }
 
-/// The limits of a group and of those above it, up to the root.
+/// The limits of a group and of all groups above it, up to the root.
 fn of(root: &Path, own: &Path) -> Vec<(&'static str, String)> {
     let groups: Vec<&Path> = own.ancestors().take_while(|path| path.starts_with(root)).collect();
     let lines = |name: &str| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! The clock of a measurement in wall time ([`GapClock`]), which stands still while lowtide itself does not run.
+//! The clock of a measurement in wall time ([`GapClock`]), which stops while lowtide itself does not run.
 //!
 //! ```text
 //!   readers ──► raw time (CLOCK_BOOTTIME) − gaps             wait if there was no reading for 250 ms
@@ -8,14 +8,14 @@
 //!                                                    neither:   the machine is busy; the time counts
 //! ```
 //!
-//! SIGSTOP cannot be caught; SIGCONT, which ends the stop, can. A process that gets SIGCONT without a stop has no
-//! silent heartbeat, and a heartbeat that is silent on a busy machine comes without SIGCONT. If the heartbeat spent the
-//! silence waiting for a processor (`/proc/thread-self/schedstat`), the clock does not wait for a SIGCONT that may
-//! still be on its way.
+//! SIGSTOP cannot be caught; SIGCONT, which ends the stop, can. Both signs are needed for a stop: a SIGCONT without a
+//! stop comes without a silent heartbeat, and a heartbeat that is silent on a busy machine comes without a SIGCONT.
+//! If the heartbeat waited for a processor during the silence (`/proc/thread-self/schedstat`), the clock does not
+//! wait for a SIGCONT that may still arrive.
 //!
-//! A gap begins at the last reading of any thread before it, to within a millisecond, and ends when it is noticed.
-//! Nothing is counted within a gap, and readings never go back. Each reading contains the number of gaps before it,
-//! which identifies requests that were in flight during one.
+//! A gap begins at the last reading of any thread before it, to within a millisecond, and ends when it is noticed. No
+//! request counts within a gap, and readings never decrease. Each reading contains the number of earlier gaps, which
+//! identifies requests that were in flight during a gap.
 //!
 //! # Not handled
 //! Stops shorter than 250 ms. Frozen control groups (`docker pause`), debuggers and paused virtual machines, which
@@ -40,10 +40,10 @@ const BEAT: Duration = Duration::from_millis(50);
 const LEAST_GAP_NS: u64 = 250_000_000;
 /// The maximum delay of a SIGCONT handler.
 const DELIVERY_NS: u64 = 200_000_000;
-/// The minimum length of a suspension; shorter ones count as a busy machine.
+/// The minimum length of a suspension; a shorter suspension counts as a busy machine.
 const LEAST_SUSPENSION_NS: u64 = 10_000_000;
-/// The resolution of the last reading before a gap. Readings that are closer together write nothing, so that threads do
-/// not contend for the cache line.
+/// The resolution of the last reading before a gap. Readings that are closer together write nothing, so that threads
+/// do not contend for the cache line.
 const RESOLUTION_NS: u64 = 1_000_000;
 /// The interval and maximum number of a reader's checks for the decision of the heartbeat.
 const LOOK: (Duration, u32) = (Duration::from_micros(500), 4000);
@@ -68,7 +68,7 @@ struct State {
     version: AtomicU64,
     left_out_ns: AtomicU64,
     gaps: Mutex<Vec<Gap>>,
-    /// A SIGCONT arrived since the last check.
+    /// Whether a SIGCONT arrived since the last check.
     continued: Arc<AtomicBool>,
     over: AtomicBool,
 }
@@ -136,7 +136,7 @@ impl Clock for GapClock {
             }
             let left_out_ns = state.left_out_ns.load(SeqCst);
             if state.version.load(SeqCst) != version {
-                // The reading may be from before a gap that was left out meanwhile.
+                // A gap may have been left out after this reading.
                 continue;
             }
             if now_ns > seen_ns + RESOLUTION_NS {
@@ -159,7 +159,7 @@ impl State {
                 return;
             }
             let now = Evidence::now(schedule.as_ref());
-            // A thread that reads the clock is a sign of life, too.
+            // A reading of the clock by any thread also ends the silence.
             let last_ns = self.settled_ns.load(SeqCst).max(self.seen_ns.load(SeqCst));
             let silent_ns = now.raw_ns.saturating_sub(last_ns);
             let (cause, waited_ns) =
@@ -168,7 +168,7 @@ impl State {
             // The end of the silence: waiting readers continue now.
             let end = Evidence::now(schedule.as_ref());
             if cause.is_none() && end.raw_ns - now.raw_ns >= waited_ns + LEAST_GAP_NS {
-                // A stop may have begun since `now`: decide again, with the evidence from before it.
+                // A stop may have begun since `now`: decide again, with the evidence from before that stop.
                 self.continued.fetch_or(continued, SeqCst);
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Processor time of this process. Not here: its split into user and system time.
+//! Processor time of this process, in user and kernel mode together.
 
 use crate::clock::ns;
 use lowtide_core::Nanos;

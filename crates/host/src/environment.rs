@@ -69,7 +69,7 @@ pub fn filesystem_size(path: &Path) -> Option<Bytes> {
     (size > 0).then(|| Bytes::new(size))
 }
 
-/// Whether `path` is on a filesystem in memory, which has no device.
+/// Returns whether `path` is on a filesystem in memory, which has no device.
 pub fn in_memory(path: &Path) -> bool {
     let filesystem = existing(path).and_then(|path| rustix::fs::statfs(path).ok());
     filesystem.is_some_and(|filesystem| engine::memory_filesystem(filesystem.f_type))
@@ -88,7 +88,7 @@ impl Facts {
 
 /// The path, or the nearest existing directory above it.
 fn existing<'a>(path: &'a Path) -> Option<&'a Path> {
-    // The empty path that `ancestors` ends with means the current directory.
+    // The last of the `ancestors` of a relative path is empty and means the current directory.
     let or_here = |path: &'a Path| if path.as_os_str().is_empty() { Path::new(".") } else { path };
     path.ancestors().map(or_here).find(|path| path.exists())
 }
@@ -102,7 +102,7 @@ fn field(path: &str, name: &str) -> Option<String> {
     })
 }
 
-/// The choice that brackets mark in a file of `/sys`: `b` of `a [b] c`; the whole text if there are none.
+/// The choice that brackets mark in a file of `/sys`: `b` of `a [b] c`; the whole text without brackets.
 fn chosen(text: &str) -> String {
     let marked = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(name, _)| name);
     marked.unwrap_or(text).to_owned()

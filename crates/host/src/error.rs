@@ -1,6 +1,7 @@
 //! [`HostError`]: failures between lowtide and Linux, for programs to match and people to read.
 //!
-//! Each message names the operation, the object and the accepted values. The command line maps variants to exit codes.
+//! Each message names the operation, the object and the accepted values. The command line maps variants to exit
+//! codes.
 
 use crate::objection::Objection;
 use lowtide_core::Bytes;
@@ -68,7 +69,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// One failed request. Not a [`HostError`], because the measurement continues after it.
+/// One failed request. It is not a [`HostError`], because the measurement continues.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} {} at byte {offset}: {source}", path.display())]
 pub struct IoFailure {
@@ -289,13 +290,13 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// For `map_err`: the system call for `operation` on `path` failed.
+    /// Makes the error of a failed system call for `operation` on `path`, for `map_err`.
     pub fn io<E: Into<io::Error>>(operation: Operation, path: &Path) -> impl FnOnce(E) -> HostError {
         let path = path.to_owned();
         move |source| HostError::Io { operation, path, offset: None, source: source.into() }
     }
 
-    /// For `map_err`: the system call for `operation` on `path` at byte `offset` failed.
+    /// Makes the error of a failed system call for `operation` on `path` at byte `offset`, for `map_err`.
     pub(crate) fn io_at(
         operation: Operation,
         path: &Path,
@@ -305,7 +306,7 @@ impl HostError {
         move |source| HostError::Io { operation, path, offset: Some(offset), source }
     }
 
-    /// The value of a setting is not accepted.
+    /// Makes the error of a setting whose value is not accepted.
     pub(crate) fn invalid(
         what: &'static str,
         value: impl fmt::Display,
@@ -343,7 +344,7 @@ fn at(offset: Option<u64>) -> String {
     offset.map(|offset| format!(" at byte {offset}")).unwrap_or_default()
 }
 
-/// A size in the largest binary unit with one decimal, rounded to be easy to read.
+/// A size in the largest binary unit, rounded to one decimal.
 fn for_people(bytes: Bytes) -> String {
     let mut value = bytes.get() as f64;
     let mut unit = "B";

@@ -30,7 +30,7 @@ impl Event {
         let _ = rustix::io::read(&self.0, &mut [0_u8; 8]);
     }
 
-    /// Whether the flag is set.
+    /// Returns whether the flag is set.
     pub fn is_set(&self) -> bool {
         let mut fds = [PollFd::new(self, PollFlags::IN)];
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)

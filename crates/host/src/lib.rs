@@ -1,4 +1,4 @@
-//! All code for Linux, and all `unsafe` code except the prefetch of simulated drives.
+//! All Linux-specific code, and all `unsafe` code except the prefetch of simulated drives.
 //!
 //! ```text
 //!   target  ──►  TestData  ──►  engine::run  ──►  Interval, Interval, … , Summary

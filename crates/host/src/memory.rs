@@ -1,10 +1,10 @@
 //! A global allocator that backs large allocations with 2 MiB pages ([`HugePages`]).
 //!
-//! Simulated drives have tables of hundreds of megabytes with random access. With 4 KiB pages, most accesses also miss
-//! the TLB. Allocations of 4 MiB and more are therefore mapped with `mmap`, aligned to 2 MiB, with `MADV_HUGEPAGE`, so
-//! that the kernel may use huge pages even if it does so only on request (`/sys/kernel/mm/transparent_hugepage/enabled`
-//! = `madvise`). They are zeroed lazily: `vec![0; n]` touches no memory. Smaller allocations use the system's
-//! allocator.
+//! Simulated drives have tables of hundreds of megabytes with random access. With 4 KiB pages, most accesses also
+//! miss the TLB. Allocations of 4 MiB and more are therefore mapped with `mmap`, aligned to 2 MiB, with
+//! `MADV_HUGEPAGE`, so that the kernel may use huge pages even if it does so only on request
+//! (`/sys/kernel/mm/transparent_hugepage/enabled` = `madvise`). They are zeroed lazily: `vec![0; n]` touches no
+//! memory. Smaller allocations use the system's allocator.
 //!
 //! # Not handled
 //! Explicit hugetlbfs pages, which an administrator would have to reserve, and NUMA.
@@ -22,8 +22,8 @@ use std::ptr::{NonNull, null_mut};
 const LARGE: usize = 4 << 20;
 /// Bytes of a huge page.
 const HUGE: usize = 2 << 20;
-/// The unit of mappings in bytes. Pages of other architectures (64 KiB on some arm64) divide [`HUGE`], to which lengths
-/// are rounded up there.
+/// The unit of mappings in bytes. Pages of other architectures (64 KiB on some arm64) divide [`HUGE`], to which
+/// lengths are rounded up there.
 pub(crate) const PAGE: usize = if cfg!(target_arch = "x86_64") { 4096 } else { HUGE };
 
 /// The system's allocator, except that allocations of 4 MiB and more are backed by huge pages if the kernel has them.
@@ -84,16 +84,16 @@ pub(crate) fn map(length: usize) -> Option<NonNull<u8>> {
 /// # Safety
 /// `base` came from [`map`] or [`remap`] with this `length`, and nothing points into it any more.
 pub(crate) unsafe fn unmap(base: *mut u8, length: usize) {
-    // SAFETY: the caller's promise. The kernel refuses only if it lacks memory for its own records; the mapping is then
-    // leaked, not reused.
+    // SAFETY: the caller's promise. The kernel refuses only if it lacks memory for its own records; the mapping is
+    // then leaked, not reused.
     let _ = unsafe { munmap(base.cast::<c_void>(), length) };
 }
 
 /// Changes the length of a mapping by moving pages, not by copying bytes.
 ///
 /// # Safety
-/// `base` came from [`map`] or [`remap`] with length `from`, and the caller holds the only pointer to it. If the result
-/// is `None`, the old mapping is unchanged.
+/// `base` came from [`map`] or [`remap`] with length `from`, and the caller holds the only pointer to it. If the
+/// result is `None`, the old mapping is unchanged.
 unsafe fn remap(base: *mut u8, from: usize, to: usize) -> Option<*mut u8> {
     let old = base.cast::<c_void>();
     if to == from {
@@ -109,9 +109,9 @@ unsafe fn remap(base: *mut u8, from: usize, to: usize) -> Option<*mut u8> {
         return Some(base);
     }
     let target = map(to)?;
-    // SAFETY: `target` is a new mapping of `to` bytes that is not shared, so it may be replaced. On failure the kernel
-    // may already have unmapped `target`. It is leaked then, because unmapping it could remove a new mapping of another
-    // thread.
+    // SAFETY: `target` is a new mapping of `to` bytes that is not shared, so it may be replaced. On failure the
+    // kernel may already have unmapped `target`. It is leaked then, because unmapping it could remove a new mapping
+    // of another thread.
     unsafe { mremap_fixed(old, from, to, MremapFlags::MAYMOVE, target.as_ptr().cast()) }.ok()?;
     Some(target.as_ptr())
 }

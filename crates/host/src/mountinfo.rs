@@ -34,26 +34,26 @@ pub(crate) fn read(process: &str) -> io::Result<Vec<Mount>> {
     Ok(String::from_utf8_lossy(&text).lines().filter_map(parse).collect())
 }
 
-/// Types of filesystems whose files come from a server (a program or another machine). Access to them may
+/// Types of filesystems whose files come from a server (a program or another machine). Access to these files may
 /// block.
 const SERVED: [&str; 12] =
     ["fuse", "fuseblk", "nfs", "cifs", "smb3", "9p", "ceph", "afs", "virtiofs", "orangefs", "lustre", "gfs2"];
 
 impl Mount {
-    /// Whether the files come from a server, which may not answer.
+    /// Returns whether the files come from a server, which may not answer.
     pub(crate) fn is_served(&self) -> bool {
         SERVED.iter().any(|kind| {
             self.filesystem.strip_prefix(kind).is_some_and(|rest| !rest.starts_with(char::is_alphabetic))
         })
     }
 
-    /// Whether device nodes on it can be opened.
+    /// Returns whether device nodes on it can be opened.
     pub(crate) fn has_nodes(&self) -> bool {
         !self.options.split(',').any(|option| option == "nodev")
     }
 
-    /// Whether it is a mount of the device with this number and node. On Btrfs the number is that of no device, so the
-    /// source is compared too.
+    /// Returns whether it is a mount of the device with this number and node. On Btrfs the number is that of no
+    /// device, so the source is compared too.
     pub(crate) fn is_of(&self, number: (u32, u32), node: &Path) -> bool {
         self.number == number || Path::new(&self.source) == node
     }
@@ -64,8 +64,8 @@ impl Mount {
     }
 }
 
-/// The mount that `path` is on: the one with the longest mount point above it. Of several mounts there, the last
-/// covers the others.
+/// The mount that contains `path`: the mount with the longest mount point above it. If several mounts share that
+/// mount point, the last one counts, because it hides the others.
 pub(crate) fn above<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
     above.max_by_key(|mount| Path::new(&mount.point).components().count())

@@ -78,13 +78,13 @@ pub enum Objection {
 }
 
 impl Objection {
-    /// Whether the objection concerns only data, which the user may give up with `--force-signature`.
+    /// Returns whether the objection concerns only data, which the user may give up with `--force-signature`.
     pub fn is_data(&self) -> bool {
         matches!(self, Objection::PartitionTable(_) | Objection::Signature { .. })
     }
 
-    /// Whether the objection may disappear within moments: system programs (udev) open devices that appear, disappear
-    /// or were written to.
+    /// Returns whether the objection may disappear within moments: system programs (udev) open devices that appear,
+    /// disappear or were written to.
     pub(super) fn is_passing(&self) -> bool {
         match self {
             Objection::Open(_) | Objection::Busy | Objection::Passing(_) => true,

@@ -1,8 +1,8 @@
 //! The data that lowtide writes: incompressible random bytes, with a stamp in each 4 KiB page.
 //!
-//! The stamp is the page's offset in the test data and a number that never repeats in a run. It defeats deduplication,
-//! and tests check by it that data reached its offset. Refreshing a buffer costs two stores per page. Not here:
-//! checksums; lowtide measures drives and does not verify them.
+//! The stamp is the page's offset in the test data and a number that never repeats in a run. It defeats
+//! deduplication, and tests use it to check that data reached its offset. Refreshing a buffer costs two stores per
+//! page. There are no checksums, because lowtide measures drives and does not verify them.
 
 use lowtide_core::rng::Rng;
 use rand_xoshiro::rand_core::RngCore;

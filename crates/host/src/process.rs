@@ -6,7 +6,7 @@
 use lowtide_core::{Bytes, Nanos};
 use std::fs;
 
-/// Most attempts to read a process and its children without a change in between.
+/// The maximum number of attempts to read a process and its children without a change in between.
 const READINGS: usize = 3;
 
 /// Resources that processes have used so far.
@@ -14,9 +14,9 @@ const READINGS: usize = 3;
 pub struct Used {
     /// Processor time in user and kernel mode.
     pub cpu: Nanos,
-    /// Bytes read from devices on their behalf.
+    /// Bytes read from devices for these processes.
     pub read: Bytes,
-    /// Bytes whose writing to devices they caused.
+    /// Bytes written to devices for these processes.
     pub written: Bytes,
 }
 
@@ -30,7 +30,7 @@ impl Used {
             if after == own {
                 return own.and(children);
             }
-            // The process may have waited for a child in between, which would be left out or counted twice.
+            // The process may have reaped a child in between. The child would be left out or counted twice.
             own = after;
         }
         own.and(Used::by_children(process))

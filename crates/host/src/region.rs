@@ -1,6 +1,4 @@
 //! Owned memory for I/O ([`Region`]): zeroed, aligned for direct requests, on huge pages if possible.
-//!
-//! Not here: the use of its parts.
 
 #![allow(unsafe_code)]
 

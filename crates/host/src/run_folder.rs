@@ -1,8 +1,8 @@
 //! `/run/lowtide`: mount points, and journals of changes that have to be undone.
 //!
 //! The folder belongs to the user that runs lowtide, and nobody else may write to it, because lowtide acts on its
-//! contents. Other users may pass through it to the filesystems mounted below: database servers run as users of
-//! their own. `/run` is empty after a reboot.
+//! contents. Other users may pass through the folder to the filesystems mounted below it, because database servers
+//! run as users of their own. `/run` is empty after a reboot.
 
 use crate::error::{HostError, Operation};
 use rustix::fs::{FlockOperation, OFlags};
@@ -79,7 +79,7 @@ pub(crate) fn open_locked(path: &Path, create: bool, patience: Duration) -> Resu
 
 /// Appends a value as a line of JSON.
 pub(crate) fn append(mut file: &File, path: &Path, value: &impl Serialize) -> Result<(), HostError> {
-    // The line break in front ends a line that was cut off.
+    // The line break at the start ends a line that was cut off.
     let text = format!("\n{}\n", serde_json::to_string(value).expect("a journal entry serialises"));
     file.write_all(text.as_bytes()).map_err(HostError::io(Operation::Write, path))
 }

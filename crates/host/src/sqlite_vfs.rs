@@ -1,7 +1,7 @@
 //! SQLite files in storage of the program ([`Files`]): an SQLite VFS, registered under a name.
 //!
-//! Only one connection at a time may open the files, because locks are always granted. There is no shared memory, so a
-//! write-ahead log needs `PRAGMA locking_mode = EXCLUSIVE` first, and there are no temporary files, so `PRAGMA
+//! Only one connection at a time may open the files, because locks are always granted. There is no shared memory, so
+//! a write-ahead log needs `PRAGMA locking_mode = EXCLUSIVE` first, and there are no temporary files, so `PRAGMA
 //! temp_store = MEMORY` is needed. Source: SQLite's documentation of `sqlite3_vfs` and `sqlite3_io_methods`
 //! (sqlite.org/c3ref), version 3.37 and later.
 
@@ -50,7 +50,7 @@ pub trait Files: Send {
     fn close(&mut self, file: FileNumber);
     /// Removes a file; with `sync`, durably.
     fn delete(&mut self, name: &str, sync: bool) -> Result<(), FileError>;
-    /// Whether a file exists.
+    /// Returns whether a file exists.
     fn exists(&mut self, name: &str) -> Result<bool, FileError>;
     /// Reads at `offset`. Returns the number of bytes before the end of the file.
     fn read(&mut self, file: FileNumber, offset: u64, into: &mut [u8]) -> Result<usize, FileError>;
@@ -111,7 +111,8 @@ impl Registered {
             xGetSystemCall: None,
             xNextSystemCall: None,
         }));
-        // SAFETY: the structure, its name and its data are never freed, and every function below fulfils its contract.
+        // SAFETY: the structure, its name and its data are never freed, and every function below fulfils its
+        // contract.
         let code = unsafe { ffi::sqlite3_vfs_register(vfs, 0) };
         match code {
             ffi::SQLITE_OK => Ok(Registered { name, shared }),

@@ -271,7 +271,7 @@ fn lasting(node: &Path) -> Vec<Objection> {
     }
 }
 
-/// Whether another program could lock the file by the call `how`.
+/// Returns whether another program could lock the file by the call `how`.
 fn can_lock(file: &Path, how: &str) -> bool {
     let script = format!(
         "import fcntl, os, struct, sys\nf = os.open(sys.argv[1], os.O_RDWR)\n\

@@ -1,7 +1,7 @@
 //! The storage below a log ([`Medium`]): bytes that are read and written at offsets.
 //!
-//! Until a flush, writes may reach the medium in any order and in part. Crates that use log disks implement the
-//! trait.
+//! Until a flush, writes may reach the medium in any order and in part. Module `virtual_time` and crate
+//! `lowtide-live` implement the trait.
 
 use crate::Aligned;
 use std::io;

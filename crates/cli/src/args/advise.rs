@@ -90,12 +90,12 @@ pub struct AdviseArguments {
 }
 
 impl AdviseArguments {
-    /// The question that the arguments ask.
+    /// The question of the arguments.
     ///
     /// # Errors
     /// If options contradict each other.
     pub fn question(&self) -> Result<Question, String> {
-        // clap's `requires` does not apply to members of the group `asked`, which exclude each other.
+        // clap's `requires` does not work for members of the group `asked`, which exclude each other.
         if self.reads.is_some() && self.requests.is_none() {
             return Err("--reads needs --requests".to_owned());
         }

@@ -21,8 +21,8 @@ pub struct BenchArguments {
 
 #[derive(Debug, Subcommand)]
 pub enum BenchVerb {
-    /// Measure the simulator: simulated host writes per second of processor time (uniform 4 KiB overwrites of a 160 GiB
-    /// drive at 90 % utilisation)
+    /// Measure the simulator: simulated host writes per second of processor time (uniform 4 KiB overwrites of a 160
+    /// GiB drive at 90 % utilisation)
     Simulate {
         /// The seed
         #[arg(long, default_value_t = 1)]

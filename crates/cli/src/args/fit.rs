@@ -14,8 +14,8 @@ use std::path::PathBuf;
     Columns of a table: data or utilisation; throughput (MiB/s) or iops; deviation; for a timeline, time (s).\n\
     Keys of --fix: raw=SIZE, write-cost=TIME and gc-cost=TIME per 4 KiB, policy=NAME, map-reach=SIZE.")]
 pub struct FitArguments {
-    /// A table of comma-separated values, or a campaign: NUMBER or NAME in the store, FILE:NUMBER in another store, or
-    /// FILE for the last campaign of another store
+    /// A table of comma-separated values, or a campaign: NUMBER or NAME in the store, FILE:NUMBER in another store,
+    /// or FILE for the last campaign of another store
     #[arg(value_name = "MEASUREMENTS|RUN")]
     pub source: String,
     /// The store of the campaign

@@ -55,8 +55,8 @@ pub struct PowercutOltpArguments {
     /// The seed of every random choice
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Keep evidence of damage on attached drives in this directory: the files after the power cut, the drive's request
-    /// log, and the cause
+    /// Keep evidence of damage on attached drives in this directory: the files after the power cut, the drive's
+    /// request log, and the cause
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
     /// Output format

@@ -48,7 +48,8 @@ pub struct RunArguments {
     /// Serve the growing report to browsers at http://127.0.0.1:PORT during the run; 0 takes any free port
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address)]
     pub serve: Option<SocketAddr>,
-    /// With --serve: also answer requests for this host name or address, in addition to localhost and the machine's own
+    /// With --serve: also answer requests for this host name or address, in addition to localhost and the machine's
+    /// own
     #[arg(long, value_name = "HOST", requires = "serve", value_parser = Hosts::parse)]
     pub accept_host: Vec<Host>,
     /// Measure only some of the data sizes, and predict the levels at the other sizes

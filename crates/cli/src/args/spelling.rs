@@ -12,7 +12,7 @@ use std::ffi::OsString;
 /// Groups whose verbs older versions had at the top level.
 const GROUPS: [&str; 2] = ["drive", "store"];
 
-/// Words after `powercut` that make it the top-level verb, not short for `drive powercut`.
+/// Words that may follow the top-level verb `powercut`. Before any other word, `powercut` means `drive powercut`.
 const OF_POWERCUT: [&str; 4] = ["oltp", "help", "-h", "--help"];
 
 /// Parses the command line.
@@ -23,7 +23,7 @@ pub fn parse() -> Result<Arguments, clap::Error> {
     parse_words(&words())
 }
 
-/// The words of the command line, with the group inserted before a verb without it.
+/// The words of the command line. A verb without its group gets the group in front.
 pub fn words() -> Vec<OsString> {
     grouped(std::env::args_os().collect())
 }

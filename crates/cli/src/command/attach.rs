@@ -131,7 +131,7 @@ fn serve(arguments: &AttachArguments, known: &ResolvedOffer) -> Result<u8, Failu
 
 /// Looks up the drive and checks its files, before anything is made.
 fn look_up(arguments: &AttachArguments, device: &str) -> Result<ResolvedOffer, Failure> {
-    // The server has another working directory.
+    // Paths are made absolute, because the server has another working directory.
     let absolute = |path: &PathBuf| std::path::absolute(path).map_err(|error| Failure::writing(path, &error));
     let mut offer = arguments.drive.offer(arguments.name.clone(), device, 0);
     offer.block = arguments.block;

@@ -44,7 +44,7 @@ pub fn experiments(arguments: &CatalogueArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Devices by class and year, devices without a year last; modes are listed below the device of their file.
+/// Lists devices by class and year, devices without a year last. Modes are listed below the device of their file.
 fn by_class(all: &[Listed], columns: usize) -> String {
     let mut classes: BTreeMap<Class, Vec<&Listed>> = BTreeMap::new();
     for listed in all.iter().filter(|listed| listed.mode.is_none()) {

@@ -69,7 +69,7 @@ fn level(arguments: &CompareArguments, campaigns: &[Campaign]) -> Option<Thresho
     })
 }
 
-/// The exit code of a limit; the largest one counts.
+/// The exit code of a limit. The largest code of all limits counts.
 fn code(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Crossed => REGRESSION,

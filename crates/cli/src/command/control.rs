@@ -104,7 +104,7 @@ pub fn fail(arguments: &FailArguments) -> Result<u8, Failure> {
 pub fn record(verb: &RecordVerb) -> Result<u8, Failure> {
     match verb {
         RecordVerb::Start { server, file } => {
-            // The server may have another working directory.
+            // The path is made absolute, because the server may have another working directory.
             let path = std::path::absolute(file).map_err(|error| Failure::writing(file, &error))?;
             lowtide_files::output::in_place(RECORDING, &path, &CommandFiles::default())?;
             plain(server, Order::Record { path })

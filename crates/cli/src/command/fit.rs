@@ -68,7 +68,7 @@ fn measured(arguments: &FitArguments, question: &Question, help: &str) -> Result
     Ok(fit::of_campaign(&campaign_named(&arguments.store, &arguments.source)?)?)
 }
 
-/// Whether a file begins like an SQLite file.
+/// Returns whether a file begins like an SQLite file.
 fn is_store(path: &Path) -> bool {
     let mut head = [0; SQLITE.len()];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));

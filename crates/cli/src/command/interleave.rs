@@ -14,7 +14,7 @@ use lowtide_report::compare::Question;
 use lowtide_studies::ask::{Asked, Source};
 use lowtide_studies::interleave::Turns;
 
-/// Runs the experiments, and compares the others with the first.
+/// Runs the experiments, and compares the results of all other experiments with the first.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let names = || std::iter::once(&arguments.experiment.experiment).chain(&arguments.others);
     let plan = |name: &String| {

@@ -17,7 +17,7 @@ use lowtide_report::lifetime::{
 };
 use std::path::{Path, PathBuf};
 
-/// The store without `--store`.
+/// The default of `--store`.
 const DEFAULT_STORE: &str = "lowtide.db";
 
 /// Prints the lifetime of a model, of the target of a campaign, or of a real drive.

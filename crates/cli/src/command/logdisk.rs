@@ -1,6 +1,6 @@
 //! `lowtide logdisk`: formats, serves, attaches, checks and repairs a log disk in a file or on a block device.
 //!
-//! `lowtide_logdisk` has the layer, `lowtide_live::logdisk` the file or device below it and the service.
+//! The layer is in `lowtide_logdisk`; the file or device below it and the service are in `lowtide_live::logdisk`.
 
 mod attach;
 
@@ -29,7 +29,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-/// Message after a log disk was closed cleanly.
+/// The message after a log disk was closed cleanly.
 pub const CLOSED: &str = "closed in order";
 
 /// Carries out a verb.
@@ -181,7 +181,7 @@ fn name_of(target: &Path) -> String {
     target.file_stem().map_or_else(|| "log".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Lets `lowtide logdisk stat` ask the service of a target.
+/// Announces the service of a target, so that `lowtide logdisk stat` finds it.
 fn answer_stat(service: &Service<LogDrive>, target: &Path) {
     if let Err(error) = announce(service, target) {
         output::say(format_args!(

@@ -30,9 +30,10 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     let stop = Event::new().map_err(Failure::failed)?;
     let settings = Settings { tls, stop: Some(stop.clone()), ..Settings::default() };
     let listener = listener(arguments)?;
-    // Opened together with the clients' sockets: who sees those can give orders, which wait like clients.
+    // The control socket opens together with the clients' sockets: a program that sees these sockets can send orders,
+    // which wait like clients.
     let orders = orders(arguments)?;
-    // Taken before anything is printed: only the client may write to standard output.
+    // The client gets standard output before anything is printed, because only the client may write to it.
     let client = if arguments.stdio { Some(listen::stdio()?) } else { None };
     let clock = Clock::new();
     let pace = arguments.drive.pace(|| transport_ns(clock)).map_err(Failure::failed)?;
@@ -63,7 +64,7 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     {
         output::say(format_args!("warning: cannot enable real-time scheduling (--rt): {error}"));
     }
-    // Before the addresses are printed, since a signal may follow at once.
+    // Signals are caught before the addresses are printed, since a signal may follow at once.
     stop_on_signals(&stop, &service)?;
     print_addresses(
         arguments,
@@ -266,7 +267,7 @@ fn stop_on_signals(stop: &Event, service: &Service<LiveDrive>) -> Result<(), Fai
             }
         }
     });
-    // An order to shut down ends the loop. Then the listener ends, too.
+    // An order to shut down ends the loop, and the end of the loop ends the listener.
     std::thread::spawn(move || {
         ends.ended();
         stopped.set();

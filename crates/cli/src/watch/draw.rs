@@ -7,7 +7,8 @@
 //! cells that ended
 //! ```
 //!
-//! A pure function of [`State`]. If several cells run at the same time, the first is drawn and the others are counted.
+//! The view depends on [`State`] only. If several cells run at the same time, the first cell is drawn and the other
+//! cells are counted.
 
 use super::SMALLEST;
 use super::state::{Running, State, words};
@@ -58,7 +59,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
     frame.render_widget(Line::from(text).style(Style::default().add_modifier(Modifier::DIM)), foot);
 }
 
-/// Progress of the campaign, and the remaining time.
+/// Draws the progress of the campaign, and the remaining time.
 fn overall(state: &State) -> Gauge<'static> {
     let (share, elapsed) = (state.share(), state.began.elapsed());
     let left = match share {

@@ -52,7 +52,7 @@ impl State {
         State { title: title.to_owned(), cells, began: Instant::now(), running, ended, notes }
     }
 
-    /// The share of the campaign that is done, 0 to 1.
+    /// The completed share of the campaign, 0 to 1.
     pub fn share(&self) -> f64 {
         let running: f64 = self.running.iter().map(|it| share_of_cell(it.stage, it.share)).sum();
         ((self.ended.len() as f64 + running) / self.cells.max(1) as f64).min(1.0)
@@ -73,7 +73,7 @@ impl State {
         }
     }
 
-    /// Whether it is time for another verdict on the cell.
+    /// Returns whether it is time for another verdict on the cell.
     pub fn wants_verdict(&self, cell: &PlannedCell) -> bool {
         let running = self.running.iter().find(|it| it.index == cell.index);
         running.is_some_and(|it| it.judged.elapsed() >= JUDGE_EVERY)

@@ -1,6 +1,6 @@
 //! Drives and log disks that a test attaches: each has a unique name, and is detached when the test ends.
 
-// Every test file is a program of its own and uses a part of this.
+// Every test file is a separate program and uses a part of this module.
 #![allow(dead_code)]
 
 use crate::common::{Lab, json};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Whether filesystems can be mounted here; reports a skipped test if not.
+/// Returns whether filesystems can be mounted here; reports a skipped test if not.
 pub fn can_mount() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
@@ -20,7 +20,7 @@ pub fn can_mount() -> bool {
     root
 }
 
-/// Whether drives can be attached here; reports a skipped test if not.
+/// Returns whether drives can be attached here; reports a skipped test if not.
 pub fn can_attach() -> bool {
     let opens = |node: &&str| OpenOptions::new().read(true).write(true).open(node).is_ok();
     if let Some(node) = ["/dev/fuse", "/dev/loop-control"].iter().find(|node| !opens(node)) {
@@ -30,7 +30,7 @@ pub fn can_attach() -> bool {
     can_mount()
 }
 
-/// A name of a drive or log disk; what is attached under it is detached when this is dropped.
+/// The name of a drive or log disk, which is detached when this value is dropped.
 pub struct Attached<'a> {
     lab: &'a Lab,
     pub name: String,
@@ -43,7 +43,7 @@ impl<'a> Attached<'a> {
         Attached { lab, name: format!("{kind}-{}-{number}-test", std::process::id()) }
     }
 
-    /// The line of `lowtide drive attach --list` about it.
+    /// The line of `lowtide drive attach --list` for this drive or log disk.
     pub fn listed(&self) -> serde_json::Value {
         let list = self.lab.ok("drive attach --list --format json");
         let of_it = |line: &&str| line.contains(&format!("\"{}\"", self.name));
@@ -55,7 +55,7 @@ impl<'a> Attached<'a> {
         self.listed()["node"].as_str().expect("a node").to_owned()
     }
 
-    /// The process that serves it.
+    /// The server process.
     pub fn process(&self) -> rustix::process::Pid {
         let number = self.listed()["process"].as_i64().expect("a process");
         rustix::process::Pid::from_raw(number as i32).expect("above 0")

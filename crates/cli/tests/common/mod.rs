@@ -1,7 +1,7 @@
-//! Shared by the tests of the command: a temporary directory for each, the command run inside it, and short experiments
-//! on a simulated drive.
+//! Helpers for the tests of the command: a temporary directory for each test, the command run inside it, and short
+//! experiments on a simulated drive.
 
-// Every test file is a program of its own and uses a part of this.
+// Every test file is a separate program and uses a part of this module.
 #![allow(dead_code, unused_imports, unused_macros)]
 
 use serde_json::Value;
@@ -156,8 +156,8 @@ impl Lab {
         (out, err)
     }
 
-    /// Runs the command, which ends with `code`, prints nothing to standard output, leaves the directory as it was and
-    /// reports all of `says`; returns its standard error.
+    /// Runs the command, which ends with `code`, prints nothing to standard output, leaves the directory as it was
+    /// and reports all of `says`; returns its standard error.
     pub fn refuses(&self, arguments: &(impl Words + ?Sized), code: i32, says: &[&str]) -> String {
         let line = arguments.words().join(" ");
         let before = self.names();
@@ -247,7 +247,7 @@ pub fn assert_says(text: &str, wanted: &[&str]) {
     }
 }
 
-/// A child process, killed when this is dropped.
+/// A child process, killed when dropped.
 pub struct Running(pub Child);
 
 impl Running {
@@ -265,18 +265,18 @@ impl Running {
         self.0.try_wait().expect("the child can be waited for").is_some()
     }
 
-    /// Waits for its end; returns its exit code, or `None` if a signal ended it.
+    /// Waits until the child ends; returns its exit code, or `None` if a signal ended it.
     pub fn wait(&mut self) -> Option<i32> {
         self.0.wait().expect("the child can be waited for").code()
     }
 
-    /// Sends SIGINT, after which it ends with code 130.
+    /// Sends SIGINT, after which the child ends with code 130.
     pub fn interrupt(&mut self) {
         self.signal(rustix::process::Signal::INT);
         assert_eq!(self.wait(), Some(130));
     }
 
-    /// Reads standard error to its end.
+    /// Reads the child's standard error to its end.
     pub fn error(&mut self) -> String {
         let mut text = String::new();
         let pipe = self.0.stderr.as_mut().expect("standard error is a pipe");

@@ -52,10 +52,10 @@ impl Kind {
     }
 }
 
-/// A case.
+/// A case: an input and the way to run it.
 #[derive(Debug, Default)]
 pub struct Case {
-    /// Names of its files; the first is the input.
+    /// Names of the files; the first file is the input.
     pub files: Vec<String>,
     /// Overrides of an experiment.
     set: Vec<String>,
@@ -234,7 +234,7 @@ impl Samples {
     }
 }
 
-/// Makes the stores that cases are made from in a folder.
+/// Makes the stores from which cases are made, in a folder.
 pub fn prepare(folder: &Path) {
     let lab = common::Lab::new();
     lab.ok("run ./tiny.toml --scale 1/256 --store whole.db");

@@ -1,6 +1,6 @@
 //! Fuzzing of untrusted files: experiments, device files, tables to fit, lists of prices, fio's output, traces,
-//! stores and parts of campaigns. No case may panic, take more than ten seconds or 2 GiB of memory, or end with an
-//! undocumented exit code.
+//! stores and parts of campaigns. No case may cause a panic, take more than ten seconds or 2 GiB of memory, or end
+//! with an undocumented exit code.
 //!
 //! ```text
 //!   valid samples ─► mutate ─► a case ─┬─► worker: this program again, case after case; reports panics, hangs and aborts
@@ -9,7 +9,8 @@
 //!
 //! A case is identified by its kind, the seed and its number. `cargo test` runs a few hundred,
 //! `LOWTIDE_LONG=1` a hundred thousand; `LOWTIDE_FUZZ_CASES`, `LOWTIDE_FUZZ_SEED` and
-//! `LOWTIDE_FUZZ_ONLY=KIND[:NUMBER]` select others. The input of a failure is kept in a folder that the message names.
+//! `LOWTIDE_FUZZ_ONLY=KIND[:NUMBER]` select other cases. The input of a failure is kept in a folder that the message
+//! names.
 //! Inputs over networks are in `tests/nbd`, log disks in `crates/logdisk/tests`.
 #![allow(clippy::print_stdout)]
 
@@ -39,7 +40,7 @@ const MEMORY_KIB: u64 = 2 << 20;
 const COMMAND_EVERY: u64 = 25;
 /// Exit codes that `lowtide --help` documents, without 130 for an interruption.
 const EXIT_CODES: [i32; 6] = [0, 1, 2, 3, 4, 5];
-/// Cases without and with `LOWTIDE_LONG=1`.
+/// Number of cases without and with `LOWTIDE_LONG=1`.
 const CASES: u64 = 300;
 const CASES_LONG: u64 = 100_000;
 
@@ -156,7 +157,7 @@ impl Run {
     }
 }
 
-/// Whether this case runs the command itself.
+/// Returns whether this case runs the command itself.
 fn is_for_command(number: u64) -> bool {
     number % COMMAND_EVERY == COMMAND_EVERY / 2
 }
@@ -181,12 +182,12 @@ fn processor(process: u32) -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// Whether a process has used too much processor time, or waited too long since `begin`.
+/// Returns whether a process has used too much processor time, or waited too long since `begin`.
 fn is_over_limit(process: u32, before: Duration, begin: Instant) -> bool {
     processor(process).saturating_sub(before) > LONGEST || begin.elapsed() > PATIENCE
 }
 
-/// Runs the command; its exit code.
+/// Runs the command; returns its exit code.
 fn command(case: &Case, folder: &Path) -> Result<i32, String> {
     let log = folder.join("stderr");
     let mut child = limited(Path::new(env!("CARGO_BIN_EXE_lowtide")))

@@ -145,7 +145,8 @@ impl Pool {
                 bytes.splice(at..at, other[from.min(to)..from.max(to)].to_vec());
             }
             92..97 => {
-                // Repeated brackets or letters; one in twelve times enough to overflow a stack or a buffer.
+                // Repeated brackets or letters. One time in twelve there may be enough to overflow a stack or a
+                // buffer.
                 let sizes = if random.one_in(12) { 4 } else { 2 };
                 let times = [30, 300, 3000, 100_000][random.below(sizes)];
                 let word = random.pick(&[

@@ -1,7 +1,8 @@
-//! A worker: this program again, with a memory limit, which runs one case after the other and reports each.
+//! A worker: another process of this program, with a memory limit, which runs one case after another and reports
+//! each.
 //!
-//! It reports on standard output, one line each: `@case 12`, `@accepted`, `@refused`, `@panic …`. If a worker is
-//! silent for too long, or ends during a case (stack overflow, out of memory), that case is a finding, and another
+//! A worker reports on standard output, in lines: `@case 12`, `@accepted`, `@refused`, `@panic …`. If a worker is
+//! silent for too long, or ends during a case (stack overflow, out of memory), this case is a finding, and another
 //! worker continues with the next case. `main` runs the command.
 
 use super::entries::Outcome;

@@ -1,6 +1,6 @@
 //! MariaDB with TPC-C's tables and transactions ([`Tpcc`]), and the ledger of acknowledged transactions.
 //!
-//! `lowtide_powercut::Ledger` looks the transactions up, and `lowtide_oltp::check` has the consistency conditions.
+//! `lowtide_powercut::Ledger` looks up the transactions, and `lowtide_oltp::check` has the consistency conditions.
 
 use crate::common::Lab;
 use lowtide_core::{Bytes, Nanos, Seed};
@@ -71,7 +71,7 @@ impl Tpcc {
         self.instance.as_ref().expect("it runs").database()
     }
 
-    /// Ends the server in order.
+    /// Shuts the server down cleanly.
     pub fn stop(mut self) {
         self.instance.take().expect("it runs").stop().expect("stopped");
     }

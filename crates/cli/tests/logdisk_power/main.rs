@@ -121,7 +121,7 @@ fn make(stack: &Stack<'_>) {
     let lab = stack.lab;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices/mtron-32gb.toml");
     let device = std::fs::read_to_string(path).expect("the device is there");
-    // A larger buffer, so that cuts lose more writes.
+    // The drive has a larger buffer than usual, so that cuts lose more writes.
     let large = device.replace("size      = \"256KiB\"", "size      = \"16MiB\"");
     assert_ne!(large, device, "the device has another buffer now");
     lab.write("drive.toml", large);
@@ -140,7 +140,7 @@ fn stamped_blocks(stack: &Stack<'_>) -> u32 {
 }
 
 /// Writes until the power is cut, restarts every layer, and verifies the ledgers. In every second round the database
-/// stops before the cut: its commits flush the drive, and without them the cache holds more volatile writes.
+/// stops before the cut. Its commits would flush the drive; without commits the cache holds more volatile writes.
 fn one_round(stack: &Stack<'_>, tpcc: &mut Tpcc, stamps: &mut Stamps, round: u64, sum: &mut Sum) {
     let (lab, seed) = (stack.lab, Seed::new(SEED).part("round", round));
     let mut random = Random::new(seed.part("cut", 0));

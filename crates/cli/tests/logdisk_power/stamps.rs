@@ -1,7 +1,8 @@
-//! A file of stamped blocks ([`Stamps`]): written at random, synced from time to time, and verified after a power cut.
+//! A file of stamped blocks ([`Stamps`]): written at random, synced from time to time, and verified after a power
+//! cut.
 //!
-//! Each block contains its number and its version. One thread writes, and waits for each write: the unsynced writes
-//! that survive a cut have to be the first ones, and no block may be torn.
+//! Each block contains its number and its version. One thread writes, and waits for each write. Of the unsynced
+//! writes, a prefix must survive a cut, and no block may be torn.
 
 use lowtide_core::Seed;
 use lowtide_engines::tpcc::random::Random;
@@ -72,8 +73,8 @@ fn open(path: &Path) -> File {
 }
 
 impl Stamps {
-    /// Makes and syncs a file, written once in order and then once at random, so that the free space of the log disk is
-    /// fragmented.
+    /// Makes and syncs a file, written once in order and then once at random, so that the free space of the log disk
+    /// is fragmented.
     pub fn make(path: &Path, blocks: u32, seed: Seed) -> Stamps {
         let mut all = Stamps { path: path.to_owned(), durable: Vec::new(), later: Vec::new(), synced: 0 };
         all.durable = vec![0; blocks as usize];
@@ -117,7 +118,7 @@ impl Stamps {
                     let before = self.later.iter().rev().find(|(later, _)| *later == block);
                     let version = 1 + before.map_or(self.durable[block as usize], |(_, version)| *version);
                     memory.blocks(1).copy_from_slice(&stamp(block, version));
-                    // Recorded first: even a failed write may have reached the medium.
+                    // The write is recorded before it is made, because even a failed write may reach the medium.
                     self.later.push((block, version));
                     if file.write_all_at(memory.blocks(1), u64::from(block) * BLOCK as u64).is_err() {
                         return;

@@ -74,7 +74,7 @@ fn nbdcopy_gets_back_what_it_sent() {
 fn nbdcopy_gets_back_what_it_sent_to_servers_that_it_started() {
     let lab = Lab::new();
     let image = image(&lab);
-    // Two servers, one after the other, with the data in a file.
+    // Two servers, one after another, with the data in a file.
     let server = format!("[ lowtide drive serve {DRIVE} --data data {SMALL} ]");
     if ok(&lab, "nbdcopy", &format!("--flush -- image {server}")).is_none() {
         return;
@@ -98,8 +98,8 @@ fn nbdkit_passes_on_what_nbdcopy_sends() {
     served.ends_well();
 }
 
-/// Runs nbdcopy as a client of `lowtide drive serve -s`. The server's stdin and stdout are the client's socket or, with
-/// `pipes`, two pipes.
+/// Runs nbdcopy as a client of `lowtide drive serve -s`. The server's stdin and stdout are the client's socket or,
+/// with `pipes`, two pipes.
 fn through_stdin_and_stdout(lab: &Lab, pipes: bool, arguments: &str) -> Option<String> {
     let listener = UnixListener::bind(lab.path("socket")).expect("a socket");
     let uri = format!("nbd+unix:///?socket={}", lab.path("socket").display());
@@ -109,7 +109,7 @@ fn through_stdin_and_stdout(lab: &Lab, pipes: bool, arguments: &str) -> Option<S
     let printed = std::thread::scope(|threads| {
         let client = threads.spawn(|| {
             let printed = ok(lab, "nbdcopy", &arguments);
-            // Without nbdcopy, this connection ends the wait for a client.
+            // If nbdcopy is missing, this connection ends the wait for a client.
             if printed.is_none() {
                 drop(UnixStream::connect(lab.path("socket")));
             }
@@ -139,7 +139,7 @@ fn through_stdin_and_stdout(lab: &Lab, pipes: bool, arguments: &str) -> Option<S
     printed
 }
 
-/// Forwards bytes until either side ends. (`std::io::copy` would splice, which delays bytes.)
+/// Forwards bytes until either side ends. `std::io::copy` would use splice(2), which delays bytes.
 fn pass(from: &mut impl Read, to: &mut impl Write) {
     let mut bytes = vec![0; 64 << 10];
     while let Ok(length @ 1..) = from.read(&mut bytes) {

@@ -53,7 +53,7 @@ impl Random {
             1 => self.below(5000) as u32,
             _ => self.below(64) as u32 * 512,
         };
-        // Reads are limited, since the sender reads no reply before the end; writes stay below the other client's data.
+        // Reads are short, since the sender reads no reply before the end; writes stay below the other client's data.
         let length = if kind == command::READ { length % (1 << 20) } else { length };
         let changes = matches!(kind, command::TRIM | command::WRITE_ZEROES | command::WRITE);
         let length = if changes { length.min((CORRECT_FROM.saturating_sub(offset)) as u32) } else { length };

@@ -50,7 +50,7 @@ fn nbdinfo_lists_several_exports_with_their_properties() {
         let answer = real(&lab, "nbdinfo", &[question, value, &served.uri("log")]).expect("it ran before");
         assert_eq!(answer.status.code(), Some(wanted), "{question} {value}");
     }
-    // qemu-img shows the server's message of an error, nbdinfo does not.
+    // Unlike nbdinfo, qemu-img shows the server's error message.
     let Some(none) = real(&lab, "qemu-img", &["info", &served.uri("lgo")]) else { return };
     let text = String::from_utf8_lossy(&none.stderr).into_owned();
     assert!(!none.status.success() && text.contains("did you mean \"log\"?"), "{text}");

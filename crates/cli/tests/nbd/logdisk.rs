@@ -29,7 +29,7 @@ fn a_copy_survives_a_kill_and_an_orderly_end() {
     let served = Served::by(&lab, SERVE);
     ok(&lab, "nbdcopy", &format!("{uri} copy"));
     assert_copied(&lab, "copy", &image, "after a kill");
-    // Enough overwrites that the cleaner has to work.
+    // So many overwrites force the log disk to clean.
     for n in 1..=6 {
         qemu_io(&lab, &uri, &[&format!("write -P {n} 64M 8M")]);
         ok(&lab, "nbdcopy", &format!("--flush image {uri}"));

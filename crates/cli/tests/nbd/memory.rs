@@ -63,8 +63,8 @@ fn assert_limited(lab: &Lab, served: Served, stat: &str, budget: u64) {
     served.ends_well();
 }
 
-/// Symptom: 60 clients that sent reads and took no replies made the server use 4.8 GB. Cause: the limit was per client.
-/// Fix: one budget for all clients of a server.
+/// Symptom: 60 clients that sent reads and took no replies made the server use 4.8 GB. Cause: the limit was per
+/// client. Fix: one budget for all clients of a server.
 #[test]
 fn clients_that_read_no_replies_cost_no_more_than_the_buffers() {
     let lab = Lab::new();

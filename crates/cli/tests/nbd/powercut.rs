@@ -1,6 +1,6 @@
 //! Power cuts of a served drive: flushed data survive, connections end, and the drive can be used again.
 //!
-//! The tests of `lowtide_device::power` cover which of the other writes survive.
+//! The tests of `lowtide_device::power` cover the survival of writes that were not flushed.
 
 use crate::common::Lab;
 use crate::served::{Served, connect};
@@ -33,13 +33,13 @@ fn flushed_data_survive_a_power_cut() {
     (21..=40).for_each(|number| write(&mut client, flag::FUA, number));
     (41..=200).for_each(|number| write(&mut client, 0, number));
     lab.ok("drive powercut drive.sock");
-    // The connection has ended; a new one finds the drive.
+    // The cut ended the connection; a new connection can use the drive.
     assert!(client.ask(command::READ, 0, 0, BLOCK, &mut vec![0; BLOCK as usize]).is_err());
     let mut client = connect(&lab);
     for number in 1..=40 {
         assert_eq!(read(&mut client, number), vec![number as u8; BLOCK as usize], "block {number}");
     }
-    // A cut that loses no unflushed write tests nothing.
+    // The test is meaningful only if the cut lost an unflushed write.
     let lost =
         (41..=200).filter(|number| read(&mut client, *number) != vec![*number as u8; BLOCK as usize]).count();
     assert!(lost > 0);

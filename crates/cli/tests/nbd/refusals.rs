@@ -1,4 +1,4 @@
-//! Refused servers: the error names what is accepted, and no file is left behind.
+//! Refused servers: the error names the accepted values, and no file is left behind.
 
 use crate::common::Lab;
 use crate::served::{DRIVE, Served};

@@ -17,10 +17,10 @@ pub const DRIVE: &str = "intel-320-160gb";
 /// Options of every server of drives.
 pub const SMALL: &str = "--scale 1/256 --no-delay";
 
-/// A server of lowtide, killed when this is dropped.
+/// A server of lowtide, killed when dropped.
 pub struct Served {
     running: Running,
-    /// The URIs of the sockets it listens at.
+    /// The URIs of the server's sockets.
     pub uris: Vec<String>,
     stderr: Option<JoinHandle<String>>,
 }
@@ -77,12 +77,12 @@ impl Served {
         &self.running
     }
 
-    /// Ends it by SIGTERM; returns its exit code and standard error.
+    /// Ends the server with SIGTERM; returns its exit code and standard error.
     pub fn end(&mut self) -> (Option<i32>, String) {
         self.ends_by(Signal::TERM)
     }
 
-    /// Ends it by a signal; returns its exit code and standard error.
+    /// Ends the server with a signal; returns its exit code and standard error.
     pub fn ends_by(&mut self, signal: Signal) -> (Option<i32>, String) {
         if !self.running.has_ended() {
             self.running.signal(signal);
@@ -99,7 +99,7 @@ impl Served {
         assert_eq!(self.end().0, None);
     }
 
-    /// Ends it by SIGTERM, with exit code 0.
+    /// Ends the server with SIGTERM, and checks for exit code 0.
     pub fn ends_well(mut self) {
         let (code, text) = self.end();
         assert_eq!(code, Some(0), "{text}");
@@ -145,7 +145,7 @@ pub fn qemu_io(lab: &Lab, uri: &str, commands: &[&str]) -> Option<String> {
     ok(lab, "qemu-io", &arguments)
 }
 
-/// Runs a program, which is killed after two minutes: a client may wait for an answer for ever.
+/// Runs a program, and kills it after two minutes, because a client may wait forever for an answer.
 fn within(command: &mut Command, program: &str) -> std::io::Result<Output> {
     let mut child = command.spawn()?;
     let read = |mut pipe: Box<dyn Read + Send>| {

@@ -1,12 +1,12 @@
-//! Signals: on each one that ends a program by default, a server shuts down cleanly, writes the state of its drives,
-//! and removes its socket.
+//! Signals: on each signal that ends a program by default, a server shuts down cleanly, writes the state of its
+//! drives, and removes its socket.
 
 use crate::common::{Lab, Running};
 use crate::served::Served;
 use rustix::process::Signal;
 
-/// Symptom: SIGUSR1, SIGALRM and others killed a server at once, and the state of its drives was lost. Cause: only four
-/// signals were caught. Fix: all signals that end a program by default are caught.
+/// Symptom: signals such as SIGUSR1 and SIGALRM killed a server at once, and the state of its drives was lost. Cause:
+/// only four signals were caught. Fix: all signals that end a program by default are caught.
 #[test]
 fn on_every_ending_signal_a_server_shuts_down_cleanly() {
     let lab = Lab::new();

@@ -7,7 +7,7 @@ use rcgen::{
 };
 
 /// Makes folders of certificates: `tls` for an authority, a server and a client; `stranger` for a client of another
-/// authority; `nobody` without a client certificate. All of them trust the authority in `tls`.
+/// authority; `nobody` without a client certificate. All folders contain the authority of `tls` as the trusted one.
 fn certificates(lab: &Lab) {
     for folder in ["tls", "stranger"] {
         lab.make_directory(folder);

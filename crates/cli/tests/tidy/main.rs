@@ -188,7 +188,7 @@ fn length(name: &str, text: &str) -> Option<String> {
         .then(|| format!("{name}: {lines} lines, more than {MOST_LINES}: split it by what it does"))
 }
 
-/// No unfinished work is marked for later.
+/// No comment marks unfinished work.
 fn unfinished(name: &str, text: &str) -> Vec<String> {
     let words = [concat!("TO", "DO"), concat!("FIX", "ME")].into_iter().filter(|word| has_word(text, word));
     let macros = [concat!("todo", "!("), concat!("unimplemented", "!(")];
@@ -245,8 +245,8 @@ fn published(name: &str, text: &str) -> Vec<String> {
     complaints
 }
 
-/// Few parameters of a device are fitted, and never more than the published numbers they are fitted to: with
-/// as many free parameters as numbers, agreement proves nothing.
+/// Few parameters of a device are fitted, and never more than the published numbers used for the fit: with as many
+/// free parameters as numbers, agreement proves nothing.
 fn fitted(name: &str, text: &str) -> Vec<String> {
     let marked = text.lines().filter_map(|line| {
         let (code, comment) = line.split_once('#').unwrap_or((line, ""));

@@ -34,8 +34,8 @@ pub const BELOW_CLI: &[&str] = &[
     "powercut", "studies",
 ];
 
-/// The modules of each crate, in layers separated by `|`: a module may use those of earlier layers, but none of its own
-/// layer. Names at the root of a crate (`crate::Error`) are not followed.
+/// The modules of each crate, in layers separated by `|`: a module may use modules of earlier layers, but none of its
+/// own layer. Names at the root of a crate (`crate::Error`) are not followed.
 pub const MODULES: [(&str, &str); 14] = [
     (
         "core",
@@ -83,8 +83,8 @@ pub const MODULES: [(&str, &str); 14] = [
     ("cli", "args say | failure | metrics output serve | interrupt progress | watch | show | command"),
 ];
 
-/// The only layer whose modules may use each other. Devices are made of devices, so the code that describes, builds and
-/// restores them needs all kinds.
+/// The only layer whose modules may use each other. Devices consist of other devices, so the code that describes,
+/// builds and restores a device needs all kinds.
 pub const KNOW_EACH_OTHER: (&str, &str) =
     ("device", "array cache composite disk flash log spec state volume");
 

@@ -1,5 +1,5 @@
-//! Parsing for the rules: code without comments and strings, and dependencies in manifests. It does not parse other
-//! syntax.
+//! Parsing for the rules: code without comments and strings, and dependencies in manifests. Other syntax is not
+//! parsed.
 
 /// The text before its final test module.
 pub fn without_tests(text: &str) -> &str {
@@ -8,7 +8,7 @@ pub fn without_tests(text: &str) -> &str {
     modules.find(|(at, _)| body(*at)).map_or(text, |(at, _)| &text[..at])
 }
 
-/// Whether `text` contains `word` with no letter, digit or underscore next to it.
+/// Returns whether `text` contains `word` with no letter, digit or underscore next to it.
 pub fn has_word(text: &str, word: &str) -> bool {
     let inner = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

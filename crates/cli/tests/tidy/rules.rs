@@ -1,4 +1,4 @@
-//! Tests of the rules: each gets a text that breaks it.
+//! Tests of the rules: each rule gets a text that breaks it.
 
 use super::order::{direction, module};
 use super::*;

@@ -232,7 +232,7 @@ impl LoopDevice {
         number.unwrap_or((7, self.number))
     }
 
-    /// Whether a mount is on this device.
+    /// Returns whether a mount is on this device.
     pub(super) fn is_mounted_at(self, mount: &Mount) -> bool {
         mount.is_of(self.major_and_minor(), &self.node())
     }

@@ -23,7 +23,7 @@ impl Process {
         Some(Process { number, began })
     }
 
-    /// Whether the process runs. A zombie does not.
+    /// Returns whether the process runs. A zombie does not.
     pub(super) fn runs(self) -> bool {
         state_and_begin(self.number)
             .is_some_and(|(state, began)| began == self.began && state != "Z" && state != "X")

@@ -53,7 +53,7 @@ impl Watch {
         self
     }
 
-    /// Whether the connection was cut.
+    /// Returns whether the connection was cut.
     pub(super) fn cut_off(&self) -> bool {
         self.cut_off
     }

@@ -137,7 +137,7 @@ impl Disk {
         Some(Disk { path: node.clone(), node, ..whole })
     }
 
-    /// Whether the device accepts discards (TRIM and its equivalents).
+    /// Returns whether the device accepts discards (TRIM and its equivalents).
     pub fn discards(&self) -> bool {
         line(&self.whole_folder().join("queue/discard_max_bytes")).is_some_and(|most| most != "0")
     }

@@ -157,7 +157,7 @@ fn check_security(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether the latest sanitize succeeded; `None` while it runs. Bits 2:0 of SSTAT in the Sanitize Status log
+/// Returns whether the latest sanitize succeeded; `None` while it runs. Bits 2:0 of SSTAT in the Sanitize Status log
 /// of the NVMe base specification.
 fn sanitized(log: &str) -> Option<bool> {
     let json: serde_json::Value = serde_json::from_str(log).ok()?;

@@ -68,7 +68,7 @@ fn ask(program: &str, arguments: &[&str]) -> Option<serde_json::Value> {
     serde_json::from_slice(&output.stdout).ok().filter(serde_json::Value::is_object)
 }
 
-/// Whether smartctl could open the drive.
+/// Returns whether smartctl could open the drive.
 fn answered(json: &serde_json::Value) -> bool {
     // Bits 0 and 1 of its exit status: bad command line, device not opened.
     json["smartctl"]["exit_status"].as_u64().is_none_or(|status| status & 0b11 == 0)

@@ -67,7 +67,7 @@ pub(super) fn lock_records(file: &File) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether two threads share their descriptors; `None` if the kernel does not report it.
+/// Returns whether two threads share their descriptors; `None` if the kernel does not report it.
 pub(super) fn share_descriptors(one: u32, other: u32) -> Option<bool> {
     // SAFETY: the call takes five numbers and touches no memory of this process.
     let result = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_FILES, 0, 0) };

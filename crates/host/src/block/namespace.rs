@@ -62,7 +62,7 @@ impl Namespace {
         })
     }
 
-    /// Whether it is the namespace of this process.
+    /// Returns whether it is the namespace of this process.
     pub(super) fn is_own(&self) -> bool {
         self.thread.is_none()
     }

@@ -98,7 +98,7 @@ impl Original {
         Original { id, attributes, is_overlaid }
     }
 
-    /// Whether the file at `path` in `folder` is this one under other numbers. `is_overlay` returns whether
+    /// Returns whether the file at `path` in `folder` is this one under other numbers. `is_overlay` returns whether
     /// that file is on an overlay filesystem, if known; it is called only if the attributes agree.
     pub(super) fn is_shown_as(
         &self,
@@ -157,18 +157,18 @@ impl Overlays {
         }
     }
 
-    /// Whether a mount is of an overlay filesystem; `None` if the mount is unknown.
+    /// Returns whether a mount is of an overlay filesystem; `None` if the mount is unknown.
     pub(super) fn have_mount(&self, id: Option<u64>) -> Option<bool> {
         self.mounts.get(&id?).copied()
     }
 
-    /// Whether a filesystem is an overlay filesystem; `None` if it is mounted nowhere.
+    /// Returns whether a filesystem is an overlay filesystem; `None` if it is mounted nowhere.
     pub(super) fn have_filesystem(&self, number: Number) -> Option<bool> {
         self.filesystems.get(&number).copied()
     }
 
-    /// Whether a file is on an overlay filesystem; `None` if its filesystem is mounted nowhere. On Btrfs and some
-    /// layers, no mount has the file's device number; the mount above its path is used instead.
+    /// Returns whether a file is on an overlay filesystem; `None` if its filesystem is mounted nowhere. On Btrfs and
+    /// some layers, no mount has the file's device number; the mount above its path is used instead.
     pub(super) fn have(&self, id: FileId, path: &Path) -> Option<bool> {
         if self.filesystems.contains_key(&id.device) || Resource::at(path) != Some(Resource::File(id)) {
             return self.have_filesystem(id.device);

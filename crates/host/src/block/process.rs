@@ -106,7 +106,7 @@ impl Unseen {
     }
 }
 
-/// Whether a process or thread ended while it was examined. `EINVAL` means that it no longer has mounts.
+/// Returns whether a process or thread ended while it was examined. `EINVAL` means that it no longer has mounts.
 fn is_gone(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH | Errno::INVAL))
 }
@@ -163,7 +163,7 @@ pub(super) fn check_view(own: &[Mount], unseen: &mut Unseen) {
     }
 }
 
-/// Whether this process may examine all others.
+/// Returns whether this process may examine all others.
 fn may_examine_all() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));

@@ -37,7 +37,7 @@ pub(super) fn objections(disk: &Disk) -> Result<Vec<Objection>, HostError> {
     Ok(summary(probe(disk)?))
 }
 
-/// Whether a device has a filesystem with this UUID.
+/// Returns whether a device has a filesystem with this UUID.
 ///
 /// # Errors
 /// As [`objections`].

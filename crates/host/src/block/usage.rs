@@ -238,7 +238,7 @@ fn mounts_of_file(file: &BackingFile, namespaces: &[Namespace], level: usize, al
     }
 }
 
-/// Whether a file is the source of a mounted erofs.
+/// Returns whether a file is the source of a mounted erofs.
 fn is_source(
     file: &BackingFile,
     mount: &mountinfo::Mount,
@@ -263,7 +263,7 @@ fn is_source(
     }
 }
 
-/// Whether a file holds an erofs.
+/// Returns whether a file holds an erofs.
 fn is_erofs(path: &Path) -> io::Result<bool> {
     let mut magic = [0; 4];
     match File::open(path).and_then(|file| file.read_exact_at(&mut magic, EROFS_OFFSET)) {
@@ -355,7 +355,7 @@ fn loops(all: &mut Objections<'_>, own: &[mountinfo::Mount]) {
     }
 }
 
-/// Whether a loop device uses this file through an overlay filesystem.
+/// Returns whether a loop device uses this file through an overlay filesystem.
 fn is_shown_by(by: &LoopFile, id: FileId, original: &Original, overlays: &Overlays) -> bool {
     let path = by.path_without_server();
     original.is_shown_as(id, CWD, path, || overlays.have(id, path))

@@ -1,8 +1,8 @@
 //! Filling: writes every byte of a test file, or of the range of a device under test, once. Uses direct I/O if the
 //! filesystem supports it.
 //!
-//! The bytes are random and stamped (see `pattern`), so that compression and deduplication in a drive do not reduce the
-//! data. Filling by the load itself would write some blocks twice and others never.
+//! The bytes are random and stamped (see `pattern`), so that compression and deduplication in a drive do not reduce
+//! the data. Filling by the load itself would write some blocks twice and others never.
 
 use crate::error::{HostError, Operation};
 use crate::{pattern, region};

@@ -52,7 +52,7 @@ impl TestData {
         Ok(TestData { claimed: self.claimed, ..data })
     }
 
-    /// Whether a block device among the files may be written.
+    /// Returns whether a block device among the files may be written.
     pub(crate) fn is_claimed(&self) -> bool {
         self.claimed
     }

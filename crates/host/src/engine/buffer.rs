@@ -1,7 +1,7 @@
 //! The memory of requests ([`Buffers`]), one part per request in flight.
 //!
-//! Each thread has one mapping, aligned for direct I/O, on huge pages if possible; io_uring registers it in few pieces.
-//! Not here: sharing between threads.
+//! Each thread has one mapping, aligned for direct I/O, on huge pages if possible; io_uring registers it in few
+//! pieces. Threads share no buffers.
 
 #![allow(unsafe_code)]
 

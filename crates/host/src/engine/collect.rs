@@ -1,6 +1,6 @@
 //! Merges the intervals of all threads into one per period, in order ([`Collector`]).
 //!
-//! An interval is complete when all threads have delivered theirs. Not here: waiting; see [`super::run`].
+//! An interval is complete when all threads have delivered their part of it. [`super::run`] waits for the parts.
 
 use lowtide_core::{Interval, Nanos};
 use std::collections::VecDeque;
@@ -21,8 +21,8 @@ impl Collector {
         Collector { workers, length_ns: length.get(), delivered: 0, pending: VecDeque::new() }
     }
 
-    /// Adds the interval of one thread. An interval of a delivered period, which only a given-up thread can send, is
-    /// dropped.
+    /// Adds the interval of one thread. An interval of a delivered period is dropped; only a thread that was given up
+    /// can send one.
     pub(super) fn add(&mut self, interval: Interval) {
         let Some(place) = (interval.start_ns / self.length_ns).checked_sub(self.delivered) else { return };
         let place = place as usize;

@@ -1,6 +1,7 @@
 //! The files of the test data, opened for an engine ([`OpenFiles`]): with `O_DIRECT` if the filesystem supports it.
 //!
-//! Files are opened read-only for a workload that only reads, so that a bug cannot write. Not here: creating the files.
+//! Files are opened read-only for a workload that only reads, so that a bug cannot write. [`crate::target`] creates
+//! the files.
 
 use super::buffer::Buffers;
 use crate::error::{HostError, Operation};
@@ -68,8 +69,8 @@ fn open(path: &Path, write: bool, direct: bool) -> Result<File, HostError> {
         .map_err(HostError::io(Operation::Open, path))
 }
 
-/// Whether `path` takes direct requests: it opens with `O_DIRECT`, is not in memory (since Linux 6.6, tmpfs accepts
-/// `O_DIRECT`), and answers one read.
+/// Returns whether `path` takes direct requests: it opens with `O_DIRECT`, is not in memory (since Linux 6.6, tmpfs
+/// accepts `O_DIRECT`), and answers one read.
 fn takes_direct(path: &Path, block: Bytes) -> Result<bool, HostError> {
     let file = match open(path, false, true) {
         Err(HostError::Io { source, .. }) if source.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
@@ -113,7 +114,7 @@ fn takes_direct(path: &Path, block: Bytes) -> Result<bool, HostError> {
     Ok(false)
 }
 
-/// Whether a filesystem of this type (statfs(2)) is in memory.
+/// Returns whether a filesystem of this type (statfs(2)) is in memory.
 pub(crate) fn memory_filesystem(kind: rustix::fs::FsWord) -> bool {
     const TMPFS: rustix::fs::FsWord = 0x0102_1994;
     const RAMFS: rustix::fs::FsWord = 0x8584_58f6;

@@ -1,6 +1,6 @@
 //! The input of an engine ([`Load`]) and its result ([`Summary`]).
 //!
-//! Not here: running it; see [`super::run()`].
+//! [`super::run()`] runs a load.
 
 use super::{Engine, EngineChoice, sync, uring};
 use crate::error::{HostError, IoFailure};
@@ -37,11 +37,11 @@ pub struct Load<'a> {
     pub requests: Option<u64>,
     /// The engine.
     pub engine: EngineChoice,
-    /// Set by others, such as a signal handler, to end the measurement.
+    /// A flag that a signal handler or another thread sets to end the measurement.
     pub interrupt: &'a AtomicBool,
 }
 
-/// Why a measurement ended.
+/// The reason for the end of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// Its time or number of requests was reached.
@@ -57,13 +57,13 @@ pub enum Ended {
 pub struct Summary {
     /// The engine that ran.
     pub engine: Engine,
-    /// Features that the engine had to do without, for people.
+    /// Features that the kernel refused, as text for people.
     pub notes: Vec<String>,
     /// Whether the files were opened with `O_DIRECT`.
     pub direct: bool,
     /// The duration without gaps.
     pub elapsed: Nanos,
-    /// The times in which lowtide itself did not run. Intervals continue as if there were no gaps, and requests in
+    /// The periods during which lowtide did not run. Intervals continue as if there were no gaps, and requests in
     /// flight during a gap are not counted.
     pub gaps: Vec<Gap>,
     /// Completed requests of all intervals.
@@ -72,17 +72,17 @@ pub struct Summary {
     pub errors: u64,
     /// The first failed request.
     pub first_failure: Option<IoFailure>,
-    /// Requests of an open loop that were to start before the end and had not completed by then. Many more than threads
-    /// × depth mean that the target did not keep up.
+    /// Requests of an open loop that were due before the end and had not completed by then. A number far above
+    /// threads × depth means that the target did not keep up.
     pub unfinished: u64,
-    /// Threads that were given up, because their last requests took more than ten seconds after the end.
+    /// Threads that were given up, because their last requests had not completed ten seconds after the end.
     pub stuck_threads: u32,
-    /// The reason of the end.
+    /// The reason for the end.
     pub ended: Ended,
 }
 
 impl Load<'_> {
-    /// Whether the load writes or discards.
+    /// Returns whether the load writes or discards.
     pub(super) fn changes_data(&self) -> bool {
         match self.replay {
             Some((trace, _)) => trace.changes_data(),

@@ -7,12 +7,12 @@
 //!        └──────────────── end of the measurement ◄──────────┘  duration, Stop, interrupt, failure
 //! ```
 //!
-//! Closed loops keep threads × depth requests in flight. Open loops start requests at their intended times and measure
-//! latency from those times, so a stall counts for every request that waits behind it. The clock is read once per batch
-//! of completions. That reading is also the start of the requests that replace them, so the latency includes the time
-//! that it takes to prepare a batch. A trace ([`Load::replay`]) replaces the generator; its flushes and discards are
-//! carried out but not counted. While lowtide itself does not run, the clock stands still ([`crate::clock`]), and
-//! requests in flight at that time are not counted. Not here: verification of the data.
+//! Closed loops keep threads × depth requests in flight. Open loops start requests at their intended times and
+//! measure latency from those times, so a stall counts for every request that waits behind it. The clock is read once
+//! per batch of completions. That reading is also the start of the requests that replace the completed ones, so
+//! latency includes the time to prepare a batch. A trace ([`Load::replay`]) replaces the generator; its flushes and
+//! discards are carried out but not counted. While lowtide itself does not run, the clock stops ([`crate::clock`]),
+//! and requests in flight at that time are not counted. Data is not verified.
 
 mod buffer;
 mod choice;

@@ -1,7 +1,7 @@
 //! The null engine, which completes every request at once: it measures the overhead that all engines share.
 //!
-//! That overhead is drawing requests, stamping data, histograms and intervals. Like [`super::uring`], the engine reads
-//! the clock once per batch of `depth` requests. Not here: the kernel, and any device.
+//! That overhead is drawing requests, stamping data, histograms and intervals. Like [`super::uring`], the engine
+//! reads the clock once per batch of `depth` requests. Neither the kernel nor a device takes part.
 
 use super::buffer::Buffers;
 use super::schedule::Schedule;

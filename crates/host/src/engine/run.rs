@@ -1,6 +1,6 @@
 //! Runs a measurement ([`run`]): delivers intervals when all threads have passed them, and ends the measurement.
 //!
-//! Not here: the work of the threads; see [`super::worker`].
+//! The work of the threads is in [`super::worker`].
 
 use super::choice::Engine;
 use super::collect::Collector;
@@ -17,18 +17,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// How often the interrupt flag is checked.
+/// Interval between checks of the interrupt flag.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Runs a load. Each interval, merged over all threads, is passed to `on_interval` on the calling thread, in order, as
-/// soon as all threads have passed it. The last interval may be shorter. Intervals after [`Control::Stop`] are still
-/// delivered, and their return values ignored.
+/// Runs a load. Each interval, merged over all threads, is passed to `on_interval` on the calling thread, in order,
+/// as soon as all threads have passed it. The last interval may be shorter. Intervals after [`Control::Stop`] are
+/// still delivered, and their return values ignored.
 ///
 /// # Errors
 /// [`HostError::Invalid`] for an invalid load. [`HostError::NoUring`] if io_uring was chosen by name and the kernel
-/// refuses it. [`HostError::Io`] if a file cannot be opened, or an engine not set up. [`HostError::TooManyErrors`] if a
-/// thread had a thousand failures and hardly a success; single failures are counted in their interval. Intervals before
-/// an error have been delivered.
+/// refuses it. [`HostError::Io`] if a file cannot be opened, or an engine not set up. [`HostError::TooManyErrors`] if
+/// a thread had a thousand failures and hardly a success; single failures are counted in their interval. Intervals
+/// before an error have been delivered.
 ///
 /// # Panics
 /// If one of its threads panics, with the same payload.
@@ -62,7 +62,7 @@ pub fn run(load: &Load<'_>, on_interval: &mut dyn FnMut(Interval) -> Control) ->
         Ok((workers, clock))
     });
     let (workers, clock) = ready.inspect_err(|_| {
-        // Releases threads that are ready, with nothing to do.
+        // Releases the threads that are ready; without a clock they end at once.
         shared.end_by(0);
         let _ = shared.clock.set(None);
     })?;

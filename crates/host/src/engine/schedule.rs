@@ -1,7 +1,7 @@
 //! The intended starts of an open loop's requests ([`Schedule`]).
 //!
-//! A request whose start has passed stays due until a thread takes it, and its latency runs from the intended start.
-//! Not here: closed loops, which have no schedule.
+//! A request whose start has passed stays due until a thread takes it, and its latency counts from the intended
+//! start. Closed loops have no schedule.
 
 use lowtide_core::Seed;
 use lowtide_core::rng::Rng;

@@ -1,6 +1,6 @@
 //! The synchronous engine: pread(2) and pwrite(2), with one thread per request in flight.
 //!
-//! It serves kernels without io_uring, and comparisons. It uses more processor time per request.
+//! For kernels without io_uring, and for comparisons. It uses more processor time per request than io_uring.
 
 use super::buffer::Buffers;
 use super::schedule::Schedule;
@@ -21,7 +21,7 @@ const WAKE_NS: u64 = 20_000_000;
 
 pub(super) const THREADS_MAX: u32 = 4096;
 
-/// The schedule of an open loop. The workers that stand for one thread of the workload share it.
+/// The schedule of an open loop. The workers of one thread of the workload share it.
 pub(super) type SharedSchedule = Arc<Mutex<Schedule>>;
 
 /// Runs one worker of the measurement.
@@ -37,7 +37,7 @@ pub(super) fn work(
     while worker.pass(now_ns) {
         let mut issued = match &schedule {
             None => worker.next(now_ns),
-            // The lock keeps the start and the request of a trace together.
+            // The lock ensures that a worker takes the start and the request of the same entry of a trace.
             Some(schedule) => {
                 let mut schedule = schedule.lock().unwrap_or_else(PoisonError::into_inner);
                 worker.next(schedule.take())

@@ -1,7 +1,7 @@
 //! Starts the threads of a measurement and sets each one up.
 //!
 //! A thread sends [`Message::Ready`] once, then intervals, then [`Message::Ended`]. If it cannot be set up, it sends
-//! [`Message::Failed`] only. Not here: waiting for the threads.
+//! [`Message::Failed`] only. [`super::run()`] waits for the threads.
 
 use super::schedule::Schedule;
 use super::worker::{Message, Replay, Shared, ThreadSummary, Worker};
@@ -67,7 +67,7 @@ pub(super) fn start(
                 Ok(result) => result.map_or_else(Message::Failed, Message::Ended),
                 Err(payload) => Message::Panicked(payload),
             };
-            // The collector no longer listens to a thread that it has given up.
+            // Sending fails if the collector has given up this thread.
             let _ = outbox.send(last);
         };
         std::thread::Builder::new()

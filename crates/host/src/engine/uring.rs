@@ -24,10 +24,10 @@ use std::time::{Duration, Instant};
 /// The longest wait for a completion, which limits the delay at the end of the measurement.
 const WAKE_NS: u64 = 50_000_000;
 
-/// Requests per system call. The kernel notifies a device at the end of a batch, so large batches leave the device idle
-/// meanwhile. Compared with batches of 64 at depth 64 on a virtio disk, batches of 4 gave 13 % more requests per second
-/// and a 13 % shorter median latency for the same processor time. Batches of 1 gave no more and used a quarter more
-/// processor time.
+/// Requests per system call. The kernel notifies a device at the end of a batch, so large batches leave the device
+/// idle meanwhile. Compared with batches of 64 at depth 64 on a virtio disk, batches of 4 gave 13 % more requests per
+/// second and a 13 % shorter median latency for the same processor time. Batches of 1 gave no more and used a quarter
+/// more processor time.
 const BATCH: usize = 4;
 
 /// The maximum number of requests in a ring.
@@ -60,7 +60,7 @@ fn build(depth: u32) -> io::Result<IoUring> {
     }
     let ring = result?;
     if !ring.params().is_feature_ext_arg() {
-        // Waiting with a timeout came with Linux 5.11.
+        // Waiting with a timeout needs Linux 5.11.
         return Err(io::Error::from(io::ErrorKind::Unsupported));
     }
     Ok(ring)
@@ -188,8 +188,8 @@ fn ignore_transient(error: io::Error) -> io::Result<()> {
 impl Drop for Ring {
     fn drop(&mut self) {
         if self.in_flight == 0 {
-            // The kernel frees a closed ring asynchronously. Until then it would keep the files open, and the space of
-            // files that are removed next.
+            // The kernel frees a closed ring asynchronously. Until then it would keep the files open, and the space
+            // of files that are removed next.
             let _ = self.ring.submitter().unregister_files();
             let _ = self.ring.submitter().unregister_buffers();
             // SAFETY: dropped once, here. No request uses the memory, and the kernel itself holds the pages of
@@ -209,7 +209,7 @@ pub(super) fn work(
     let depth = worker.shared.workload.depth as usize;
     let flushes = worker.shared.workload.sync == Sync::Flush;
     let mut slots = vec![Issued::NONE; depth];
-    // Writes that are complete when their flush is, and writes whose flush is not queued yet.
+    // Writes that complete with their flush, and writes whose flush is not queued yet.
     let (mut flushing, mut to_flush) = (vec![false; depth], Vec::new());
     let mut free: Vec<u32> = (0..depth as u32).rev().collect();
     let mut now_ns = worker.now_ns();

@@ -1,7 +1,7 @@
 //! The common part of all worker threads ([`Worker`]): drawing requests, counting completions, delivering intervals,
 //! and noticing the end.
 //!
-//! Not here: carrying out requests, in which [`super::uring`], [`super::sync`] and [`super::null`] differ.
+//! The engines [`super::uring`], [`super::sync`] and [`super::null`] carry out the requests.
 
 use super::buffer::Buffers;
 use super::files::OpenFiles;
@@ -17,10 +17,10 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Failures of one thread at which the measurement is given up. Each success takes back [`FORGIVEN`] of them, so that
-/// happens only if more than ten of eleven requests fail.
+/// Failures of one thread at which the measurement is given up. Each success cancels [`FORGIVEN`] failures, so this
+/// limit is reached only if more than ten of eleven requests fail.
 const FAILURES_MAX: u32 = 1000;
-/// Failures that one success takes back.
+/// Failures that one success cancels.
 const FORGIVEN: u32 = 10;
 
 /// The time for requests in flight at the end. A thread that takes longer is given up.
@@ -59,7 +59,7 @@ pub(super) struct Shared {
     pub(super) replay: Option<Replay>,
     pub(super) seed: Seed,
     pub(super) interval: Nanos,
-    /// The clock of the measurement, set when all threads are ready. `None` inside if there will be no measurement.
+    /// The clock of the measurement, set when all threads are ready; it holds `None` if there will be no measurement.
     pub(super) clock: OnceLock<Option<GapClock>>,
     /// The end of the measurement, in nanoseconds of its clock.
     pub(super) end_ns: AtomicU64,
@@ -115,7 +115,7 @@ pub(super) enum Message {
 pub(super) struct ThreadSummary {
     /// The last, unfinished interval.
     pub(super) tail: Option<Interval>,
-    /// Requests of an open loop that were to start before the end and had not completed by then.
+    /// Requests of an open loop that were due before the end and had not completed by then.
     pub(super) unfinished: u64,
     /// The number of failures at which the thread gave up.
     pub(super) gave_up: Option<u32>,
@@ -165,7 +165,7 @@ pub(super) struct Worker {
     pub(super) shared: Arc<Shared>,
     /// Gaps of the clock before the last reading.
     gaps: u32,
-    /// Draws requests, without a trace.
+    /// Draws requests; `None` with a trace.
     generator: Option<Generator>,
     recorder: Recorder,
     outbox: Sender<Message>,
@@ -217,7 +217,7 @@ impl Worker {
         let end_ns = self.shared.end_ns();
         let passed_ns = now_ns.min(end_ns);
         while let Some(interval) = self.recorder.take_ended(passed_ns, None) {
-            // The collector no longer listens to a thread that it has given up; the thread then ends by itself.
+            // Sending fails if the collector has given up this thread, which then ends by itself.
             let _ = self.outbox.send(Message::Interval(interval));
         }
         now_ns < end_ns

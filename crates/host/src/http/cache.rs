@@ -1,7 +1,7 @@
 //! The pages of a site, rendered on demand ([`PageCache`]).
 //!
-//! One thread renders the pages for all clients. A page is rendered at most once per second, and not before [`REST`] times the
-//! processor time of its last rendering has passed. Not here: the contents of pages, which a [`Site`] renders.
+//! One thread renders the pages for all clients. A page is rendered at most once per second, and not before [`REST`]
+//! times the processor time of its last rendering has passed. A [`Site`] renders the contents of pages.
 
 use crate::cpu;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -33,10 +33,10 @@ pub enum Rendering {
 
 /// Renders the pages of a server.
 pub trait Site: Send + 'static {
-    /// All pages. Every call must return the same.
+    /// All pages. Every call must return the same pages.
     fn pages(&self) -> &'static [Page];
 
-    /// Renders a page. Called on one thread, which is not the one that serves clients.
+    /// Renders a page. Called on a single thread, which does not serve clients.
     ///
     /// # Errors
     /// The reason, for people. Clients get it with status 503.

@@ -1,6 +1,7 @@
-//! The state machine of one client ([`Connection`]): reading a request, waiting for a page, writing the answer, lingering.
+//! The state machine of one client ([`Connection`]): reading a request, waiting for a page, writing the answer,
+//! lingering.
 //!
-//! No function blocks, and every state has a deadline. Not here: polling, and the replacement of connections; see `server`.
+//! No function blocks, and every state has a deadline. Module `server` polls and replaces connections.
 
 use super::cache::{Lookup, PageCache, Rendered};
 use super::head::{self, Fault, Method, Request};
@@ -57,7 +58,7 @@ pub(super) struct Connection {
     reached: IpAddr,
     state: State,
     opened: Instant,
-    /// When the current state began.
+    /// The start of the current state.
     since: Instant,
     requests: u32,
     /// The received part of the next head.
@@ -68,7 +69,7 @@ enum State {
     Reading,
     Waiting(Pending),
     Writing(Answer),
-    /// The last answer is sent, but the client has not closed the connection.
+    /// The last answer was sent, but the client has not closed the connection.
     Lingering,
 }
 
@@ -91,7 +92,7 @@ struct Answer {
     body: Arc<[u8]>,
     /// Sent bytes of head and body.
     sent: usize,
-    /// When the client last read a byte.
+    /// The time when the client last read a byte.
     moved: Instant,
     keep_alive: bool,
 }
@@ -112,7 +113,7 @@ impl Connection {
         }
     }
 
-    /// When [`Connection::expire`] is due.
+    /// The time at which [`Connection::expire`] is due.
     pub(super) fn deadline(&self) -> Instant {
         self.since
             + match self.state {
@@ -124,7 +125,7 @@ impl Connection {
             }
     }
 
-    /// Whether the client is between two requests.
+    /// Returns whether the client is between two requests.
     fn is_idle(&self) -> bool {
         self.requests > 0 && self.input.is_empty()
     }
@@ -148,7 +149,7 @@ impl Connection {
         }
     }
 
-    /// Whether the client is reading its answer.
+    /// Returns whether the client is reading its answer.
     pub(super) fn is_flowing(&self, now: Instant) -> bool {
         matches!(&self.state, State::Writing(answer) if now.saturating_duration_since(answer.moved) < FLOWING)
     }

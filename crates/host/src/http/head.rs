@@ -1,7 +1,7 @@
 //! The head of a request ([`Request`]): its request line and headers, parsed by `httparse`.
 //!
-//! A head is parsed once, when it is complete ([`end`]). Only `Host`, `Connection` and headers that announce a body are
-//! used.
+//! A head is parsed once, when it is complete ([`end`]). Only `Host`, `Connection` and headers that announce a body
+//! are used.
 
 use std::net::IpAddr;
 
@@ -92,7 +92,7 @@ pub fn end(bytes: &[u8], seen: usize) -> Option<usize> {
     (from..bytes.len()).find_map(ends)
 }
 
-/// Whether bytes may be the start of a request, unlike those of TLS.
+/// Returns whether bytes may be the start of a request, unlike those of TLS.
 pub fn begins(bytes: &[u8]) -> bool {
     bytes.first().is_none_or(|byte| byte.is_ascii_alphabetic())
 }

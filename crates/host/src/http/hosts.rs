@@ -1,13 +1,13 @@
-//! The hosts that a server answers for ([`Hosts`]). Others are refused, so that no page of another site can read the
-//! server through a name that resolves to this machine (DNS rebinding).
+//! The hosts for which a server answers ([`Hosts`]). Requests for other hosts are refused, so that no page of another
+//! site can read the server through a name that resolves to this machine (DNS rebinding).
 //!
 //! Ports are ignored, because forwarding may change them.
 
 use super::head::Host;
 use std::net::IpAddr;
 
-/// The hosts that a server answers for: `localhost` and loopback addresses, the address to which the client connected,
-/// this machine's name, and added hosts.
+/// The hosts for which a server answers: `localhost` and loopback addresses, the address to which the client
+/// connected, this machine's name, and added hosts.
 #[derive(Debug, Clone)]
 pub struct Hosts {
     own: Vec<Host>,
@@ -46,7 +46,7 @@ impl Hosts {
         host.or_else(portless).ok_or(BadHost)
     }
 
-    /// Whether to answer a request for `host` from a client that connected to `reached`.
+    /// Returns whether to answer a request for `host` from a client that connected to `reached`.
     pub(super) fn accept(&self, host: &Host, reached: IpAddr) -> bool {
         match host {
             Host::Address(address) => {

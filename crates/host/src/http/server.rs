@@ -1,7 +1,8 @@
 //! The thread that polls all connections ([`Server`]), and the limits on all clients together.
 //!
-//! It works in passes: a pass reads once from every client that sent something, and writes [`BYTES`] at most to all clients. It
-//! sleeps for [`PAUSE`] after each pass, which bounds its processor time. Not here: requests and answers; see `connection`.
+//! The thread works in passes: a pass reads once from every client that sent data, and writes at most [`BYTES`] to
+//! all clients. It sleeps for [`PAUSE`] after each pass, which bounds its processor time. Requests and answers are in
+//! module `connection`.
 
 use super::cache::{PageCache, Site};
 use super::connection::{Connection, Handler, PATIENCE, Status};
@@ -29,9 +30,9 @@ const QUEUE: i32 = 1024;
 
 /// Sleep after each pass, which limits passes to 50 per second.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The maximum of bytes written per pass, to all clients.
+/// The maximum number of bytes written per pass, to all clients.
 const BYTES: usize = 1 << 20;
-/// The maximum of bytes of pages that are being sent. A page counts once for all its clients.
+/// The maximum size of all pages that are being sent, in bytes. A page counts once for all its clients.
 const HELD: usize = 32 << 20;
 
 /// Send buffer of a connection; the kernel doubles it.
@@ -39,7 +40,7 @@ const SEND_BUFFER: usize = 128 << 10;
 /// Receive buffer of a connection; the kernel doubles it.
 const RECEIVE_BUFFER: usize = 8 << 10;
 
-/// Pause of accepting after descriptors ran short.
+/// Time without accepting clients after descriptors ran short.
 const RESPITE: Duration = Duration::from_millis(500);
 
 /// A server that runs until it is dropped.
@@ -60,7 +61,7 @@ impl Server {
     pub fn start(listener: TcpListener, hosts: Hosts, site: impl Site) -> io::Result<Server> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        // Connections inherit these.
+        // Connections inherit these sizes.
         sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER)?;
         sockopt::set_socket_recv_buffer_size(&listener, RECEIVE_BUFFER)?;
         rustix::net::listen(&listener, QUEUE)?;
@@ -97,7 +98,7 @@ impl Drop for Server {
         self.waker.set();
         self.cache.end();
         for thread in self.threads.drain(..) {
-            // A panic has been reported by then.
+            // A panic of the thread has already been reported.
             let _ = thread.join();
         }
     }
@@ -132,7 +133,7 @@ impl EventLoop {
         let room = self.has_room(now);
         let accepts = room && self.closed_until.is_none();
         let deadlines = self.connections.iter().map(Connection::deadline);
-        // A connection may be replaceable by then.
+        // A connection may be replaceable after this time.
         let room_again = (!room).then(|| now + PATIENCE);
         let until = deadlines.chain(self.closed_until).chain(room_again).min();
         let timeout = until.map(|until| {
@@ -144,7 +145,7 @@ impl EventLoop {
         let mut fds: Vec<PollFd<'_>> = own.into_iter().chain(clients).collect();
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) => Some(fds[2..].iter().map(PollFd::revents).collect()),
-            // Memory may be short for a while.
+            // Memory may be short temporarily.
             Err(Errno::INTR | Errno::AGAIN | Errno::NOMEM) => {
                 Some(vec![PollFlags::empty(); self.connections.len()])
             }
@@ -166,7 +167,7 @@ impl EventLoop {
         self.connections.retain_mut(|client| client.write(share, now) == Status::Open);
     }
 
-    /// Whether a client can be accepted, possibly by replacing another one.
+    /// Returns whether a client can be accepted, possibly by replacing another one.
     fn has_room(&self, now: Instant) -> bool {
         self.connections.len() < CONNECTIONS || self.replaceable(now).is_some()
     }
@@ -187,7 +188,7 @@ impl EventLoop {
             }
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match rustix::net::accept_with(&self.listener, flags) {
-                // Dropped at once, because the campaign may need the descriptor.
+                // The socket is dropped at once, because the campaign may need the descriptor.
                 Ok(socket) if descriptors_are_scarce(&socket) => self.closed_until = Some(now + RESPITE),
                 Ok(socket) => self.admit(TcpStream::from(socket), now),
                 Err(Errno::AGAIN) => return,
@@ -215,7 +216,7 @@ impl EventLoop {
         }
     }
 
-    /// Drops the clients that have been reading longest while too many versions of pages are in memory.
+    /// Drops the clients that have been reading longest, until few enough versions of pages are in memory.
     fn bound_memory(&mut self) {
         loop {
             let mut held: Vec<&Arc<[u8]>> = Vec::new();
@@ -236,7 +237,8 @@ impl EventLoop {
     }
 }
 
-/// Whether the process uses at least half of its descriptors, judged by a new one: the kernel assigns the lowest free number.
+/// Returns whether the process uses at least half of its descriptors, judged by a new one: the kernel assigns the
+/// lowest free number.
 fn descriptors_are_scarce(descriptor: &OwnedFd) -> bool {
     let limit = rustix::process::getrlimit(Resource::Nofile).current;
     limit.is_some_and(|limit| u64::from(descriptor.as_raw_fd().unsigned_abs()) >= limit / 2)

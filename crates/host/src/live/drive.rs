@@ -1,6 +1,6 @@
 //! The interface of a drive to the server that serves it ([`Drive`]).
 //!
-//! Not here: implementations. Crate `lowtide-live` combines a model, contents and a cache into one.
+//! Crate `lowtide-live` implements the interface, with a model, contents and a cache.
 
 use super::contents::Run;
 use crate::event::Event;
@@ -12,12 +12,12 @@ pub type Ticket = u64;
 
 /// A drive that is served live. Instants are nanoseconds of the server's monotonic clock.
 ///
-/// The server checks requests: they lie inside the drive, and only flushes have no length.
+/// The server checks requests: every range is inside the drive, and only flushes have no length.
 pub trait Drive: Send {
     /// The export that clients see.
     fn export(&self) -> &Export;
 
-    /// Whether the drive times its answers. Other drives answer as soon as they can.
+    /// Returns whether the drive times its answers. Other drives answer as soon as they can.
     fn keeps_time(&self) -> bool {
         false
     }
@@ -35,8 +35,8 @@ pub trait Drive: Send {
     /// The instant at which [`Drive::due`] must be called next; `None` if nothing is in flight.
     fn next_due(&self) -> Option<u64>;
 
-    /// Returns a request whose answer is due at `now_ns`, with the Linux error number if it failed. The server calls this
-    /// until it returns `None`.
+    /// Returns a request whose answer is due at `now_ns`, with the Linux error number if it failed. The server
+    /// repeats the call until it returns `None`.
     fn due(&mut self, now_ns: u64) -> Option<(Ticket, Result<(), i32>)>;
 
     /// Copies the bytes of the read that [`Drive::due`] returned last.

@@ -6,7 +6,7 @@
 //!   other threads ──► Port ────┘
 //! ```
 //!
-//! Not here: the models, which implement [`Drive`].
+//! The models, which implement [`Drive`], are in crate `lowtide-live`.
 
 pub mod contents;
 mod drive;

@@ -1,7 +1,7 @@
 //! The transport time of a request and its answer ([`transport_ns`]): system calls, copies, and two thread wake-ups.
 //!
-//! A client's latency includes the transport time, so a drive with a latency of 80 µs must answer that much earlier. The
-//! measurement uses a drive that takes a while, because threads that have just slept wake differently.
+//! A client's latency includes the transport time, so a drive with a latency of 80 µs must answer that much earlier.
+//! The measurement uses a drive with a latency, because threads that have slept take longer to wake.
 //!
 //! # Not measured
 //! Networks: the transport time to another machine is unknown before a client connects from there.
@@ -82,8 +82,9 @@ pub(crate) fn slow(clock: Clock) -> io::Result<(Server<impl Drive>, Handle<impl 
 /// Returns the transport time in nanoseconds: the latency of `ask` beyond the slow drive's own. This is the median of
 /// the fastest of several rounds.
 ///
-/// While other programs keep the processors busy, everything takes twice as long. Too small a transport time makes the drive
-/// late, which lowtide reports; too large a one would make it too fast.
+/// While other programs keep the processors busy, every step takes twice as long, so the fastest rounds count. If the
+/// transport time is too small, the drive answers late, which lowtide reports; if it is too large, the drive answers
+/// too early.
 pub(crate) fn measure(mut ask: impl FnMut() -> io::Result<()>) -> io::Result<u64> {
     let mut least = u64::MAX;
     for _ in 0..ROUNDS {

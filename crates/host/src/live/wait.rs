@@ -1,8 +1,8 @@
 //! The server's clock and its precise waiting ([`Clock`], [`Waiter`]).
 //!
-//! A sleeping thread wakes late, because the processor leaves an idle state and the scheduler runs. The server therefore
-//! sleeps until shortly before an instant and polls the clock for the remaining time. The clock measures that time when it is
-//! created. This file contains `unsafe`, because rustix has no `sched_setscheduler`.
+//! A sleeping thread wakes late, because the processor leaves an idle state and the scheduler runs. The server
+//! therefore sleeps until shortly before an instant and polls the clock for the remaining time. The clock measures
+//! that time when it is created. This file contains `unsafe`, because rustix has no `sched_setscheduler`.
 
 #![allow(unsafe_code)]
 
@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Number of sleeps that measure the wake-up delay.
+/// Number of sleeps to measure the wake-up delay.
 const SLEEPS: usize = 40;
 const SLEEP: Duration = Duration::from_micros(100);
 
@@ -21,14 +21,14 @@ const MOST_NS: u64 = 150_000;
 
 /// Time for which an eager waiter polls before it sleeps.
 const EAGER_NS: u64 = 40_000;
-/// A waiter that sleeps for less than this becomes eager. The time includes the wake-up delay.
+/// A waiter that sleeps for less than this time, including the wake-up delay, becomes eager.
 const SOON_NS: u64 = 120_000;
 
 /// A monotonic clock that begins at 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     start: Instant,
-    /// How long before an instant the server wakes.
+    /// The time between waking and the awaited instant.
     early_ns: u64,
 }
 
@@ -56,7 +56,7 @@ impl Clock {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// How long before an instant the server wakes, in nanoseconds.
+    /// The time between the server's wake-up and the awaited instant, in nanoseconds.
     pub fn early_ns(&self) -> u64 {
         self.early_ns
     }
@@ -76,8 +76,8 @@ impl Default for Clock {
     }
 }
 
-/// Keeps the processors out of deep idle states while it lives. Without it, a client whose processor takes 40 µs to wake
-/// sees a drive that is 40 µs slower. It costs power.
+/// Keeps the processors out of deep idle states until dropped, at the cost of power. Otherwise, a client whose
+/// processor takes 40 µs to wake sees a drive that is 40 µs slower.
 #[derive(Debug)]
 pub(super) struct Awake(#[expect(dead_code, reason = "held open")] File);
 
@@ -95,15 +95,15 @@ impl Awake {
 
 /// Waits for file descriptors or an instant.
 ///
-/// Clients often send a request right after an answer. Sleeping meanwhile would cost two scheduling decisions and a wake-up
-/// from an idle state, so a waiter that was woken soon polls for a while the next time.
+/// Clients often send a request right after an answer. Sleeping meanwhile would cost two scheduling decisions and a
+/// wake-up from an idle state, so a waiter that was woken soon polls for a while the next time.
 #[derive(Debug, Default)]
 pub(super) struct Waiter {
     eager: bool,
 }
 
 impl Waiter {
-    /// Returns the number of ready descriptors; 0 if the instant is near, or `longest` is over.
+    /// Returns the number of ready descriptors; 0 if the instant is near, or `longest` has passed.
     pub(super) fn wait(
         &mut self,
         clock: &Clock,

@@ -1,7 +1,7 @@
 //! Sockets that systemd or a compatible program opened for this process (`LISTEN_PID`, `LISTEN_FDS`).
 //!
 //! Source: sd_listen_fds(3). This file contains `unsafe`, because a number from the environment becomes a descriptor.
-//! Not here: names of sockets (`LISTEN_FDNAMES`).
+//! Names of sockets (`LISTEN_FDNAMES`) are ignored.
 #![allow(unsafe_code)]
 
 use rustix::io::FdFlags;
@@ -14,10 +14,11 @@ const FIRST: RawFd = 3;
 /// The maximum number of descriptors.
 const MOST: usize = 256;
 
-/// Set when the descriptors were taken, since each has one owner.
+/// Whether the descriptors were taken. They can be taken only once, because each has one owner.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Takes the passed sockets; none if there are none, or they were taken before. The error is the end of a sentence.
+/// Takes the passed sockets; none if no sockets were passed, or if they were taken before. The error is the end of a
+/// sentence.
 pub(super) fn take() -> Result<Vec<OwnedFd>, String> {
     let variable = |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     let count = count(variable("LISTEN_PID"), variable("LISTEN_FDS"), std::process::id())?;
@@ -40,7 +41,7 @@ fn adopt(number: RawFd) -> Result<OwnedFd, String> {
 /// The number of descriptors that the variables pass to the process `me`.
 fn count(pid: Option<String>, fds: Option<String>, me: u32) -> Result<usize, String> {
     let (Some(pid), Some(fds)) = (pid, fds) else { return Ok(0) };
-    // Meant for another process, probably the parent.
+    // The sockets are for another process, probably the parent.
     if pid.parse() != Ok(me) {
         return Ok(0);
     }

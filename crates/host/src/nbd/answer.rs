@@ -1,6 +1,6 @@
 //! Replies of the transmission phase, appended to a buffer.
 //!
-//! With structured replies, a read or block status is answered in one chunk. Not here: sending.
+//! With structured replies, a read or block status is answered in one chunk. The caller sends the buffer.
 
 use super::wire::{self, BASE_ALLOCATION_ID, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, error, state};
 
@@ -63,8 +63,8 @@ pub fn data(
     part(out, Some((structured, cookie, range)), range.1 as usize, fill)
 }
 
-/// A part of the data of a read. The first part passes `begins`, which starts the reply: whether it is structured, its
-/// cookie, and the range of all parts, which form one chunk.
+/// A part of the data of a read. The first part passes `begins`, which starts the reply: whether it is structured,
+/// its cookie, and the range of all parts, which form one chunk.
 ///
 /// # Errors
 /// The Linux error number of `fill`; the buffer is then unchanged.

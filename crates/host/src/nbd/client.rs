@@ -1,6 +1,6 @@
 //! An NBD client for benchmarks and tests ([`NbdClient`]): one connection with several requests in flight.
 //!
-//! All functions block. Not here: TLS and structured replies.
+//! All functions block. TLS and structured replies are not supported.
 
 use super::request::Header;
 use super::wire::{
@@ -136,7 +136,7 @@ impl<S: Read + Write> NbdClient<S> {
         Ok((cookie, error))
     }
 
-    /// Whether received bytes are buffered.
+    /// Returns whether received bytes are buffered.
     pub fn has_more(&self) -> bool {
         self.start < self.end
     }

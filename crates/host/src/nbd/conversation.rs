@@ -1,7 +1,7 @@
 //! Reading and writing with a deadline ([`Conversation`]), for the negotiation.
 //!
-//! The deadline covers the entire negotiation, so a client cannot extend it by sending byte by byte. Not here: the
-//! protocol.
+//! The deadline covers the entire negotiation, so a client cannot extend it by sending byte by byte. The protocol is
+//! in module `negotiate`.
 
 use super::ended::Ended;
 use super::transport::Transport;

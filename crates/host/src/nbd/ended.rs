@@ -1,6 +1,6 @@
 //! The end of a negotiation without an export ([`Ended`]).
 //!
-//! Not here: the replies to the client's options.
+//! Replies to the client's options are in module `negotiate`.
 
 use std::io;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// Whether the client left in an ordinary way, which needs no log line.
+    /// Returns whether the client left in an ordinary way, which needs no log line.
     pub fn is_ordinary(&self) -> bool {
         matches!(self, Ended::Aborted | Ended::Left | Ended::Stopping)
     }

@@ -1,8 +1,7 @@
 //! Accepting clients ([`Listener`]): unix sockets, TCP, sockets of systemd, and stdin with stdout.
 //!
 //! One thread waits for all sockets. Each client negotiates on its own thread, and is passed on when it has chosen an
-//! export. Not here: the transmission, and access control, which the permissions of the socket's directory and TLS
-//! provide.
+//! export. Access is controlled by the permissions of the socket's directory, and by TLS.
 
 use super::activation;
 use super::ended::Ended;
@@ -23,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Pause of accepting after the kernel ran out of resources.
+/// Time without accepting clients after the kernel ran out of resources.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The maximum number of negotiating clients, in addition to those that use exports.
@@ -93,8 +92,8 @@ impl Listener {
     /// Listens on `HOST:PORT`. Port 0 selects a free port, which [`addresses`](Self::addresses) returns.
     ///
     /// # Errors
-    /// [`HostError::Invalid`]: not an address. [`HostError::Listen`]: the port is in use or not allowed, or the host is
-    /// unknown.
+    /// [`HostError::Invalid`]: not an address. [`HostError::Listen`]: the port is in use or not allowed, or the host
+    /// is unknown.
     pub fn tcp(&mut self, address: &str) -> Result<(), HostError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::InvalidInput => HostError::Invalid {
@@ -144,8 +143,8 @@ impl Listener {
 
     /// Accepts clients until `settings.stop` is set, and returns when all negotiations have ended.
     ///
-    /// Both callbacks are called concurrently, on the threads of the negotiations. `on_ended` gets the name of the peer
-    /// and the reason of a failed negotiation. A client holds its permit until its [`Transport`] is dropped.
+    /// Both callbacks are called concurrently, on the threads of the negotiations. `on_ended` gets the name of the
+    /// peer and the reason of a failed negotiation. A client holds its permit until its [`Transport`] is dropped.
     ///
     /// # Errors
     /// [`HostError::Listen`]: polling or accepting failed for good.
@@ -245,8 +244,8 @@ enum Accepted {
     NoRoom,
 }
 
-/// The client at stdin and stdout, like `-s` of nbdkit. From here on, the program's stdin is empty, and its stdout goes
-/// to stderr.
+/// The client at stdin and stdout, like `-s` of nbdkit. From here on, the program's stdin is empty, and its stdout
+/// goes to stderr.
 ///
 /// # Errors
 /// [`HostError::Listen`]: they are a terminal, or cannot be duplicated.

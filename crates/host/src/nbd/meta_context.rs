@@ -1,15 +1,16 @@
 //! The metadata contexts that queries match. There is only `base:allocation`.
 //!
-//! Not here: the extents, which belong to the transmission phase.
+//! The extents of a context belong to the transmission phase.
 
 use super::wire::BASE_ALLOCATION;
 
-/// Whether queries list `base:allocation`: without a query, by its name, or by its namespace.
+/// Returns whether queries list `base:allocation`: without a query, by its name, or by its namespace.
 pub(super) fn lists(queries: &[&str]) -> bool {
     queries.is_empty() || queries.iter().any(|query| matches!(*query, BASE_ALLOCATION | "base:"))
 }
 
-/// Whether queries select `base:allocation`: only by its name. A namespace alone selects nothing, as in other servers.
+/// Returns whether queries select `base:allocation`: only by its name. A namespace alone selects nothing, as in other
+/// servers.
 pub(super) fn selects(queries: &[&str]) -> bool {
     queries.contains(&BASE_ALLOCATION)
 }

@@ -4,7 +4,7 @@
 //!   listen ─► negotiate (a thread for each client, with a deadline) ─► Agreed ─► transmission (`live`)
 //! ```
 //!
-//! Not here: drives; see [`crate::live`].
+//! The drives are in [`crate::live`], too.
 
 mod activation;
 pub mod answer;

@@ -3,9 +3,11 @@
 //! Source: github.com/NetworkBlockDevice/nbd, doc/proto.md, "Handshake" and "Option types". Decisions that the text
 //! leaves open:
 //!
-//! - An export with blocks larger than 512 bytes requires a client that asks for block sizes. With blocks of 512 bytes, every
+//! - An export with blocks larger than 512 bytes requires a client that asks for block sizes. With blocks of 512
+//! bytes, every
 //!   client is served, and a client that did not ask may use any offset and length.
-//! - With the maximum number of clients, a client that chooses an export gets an error and is dropped. Clients that only
+//! - With the maximum number of clients, a client that chooses an export gets an error and is dropped. Clients that
+//! only
 //!   look at exports do not count.
 //! - A client without the flag for fixed newstyle may only choose an export by name.
 //! - An unknown name in an option without a reply ends the connection, as the protocol demands.
@@ -44,7 +46,7 @@ const COMMON_BLOCK: u32 = 512;
 pub struct Settings {
     /// The use of TLS.
     pub tls: Tls,
-    /// Time until the first option; longer than the rest, for clients that wait for user input.
+    /// Time until the first option; longer than `all_options`, for clients that wait for user input.
     pub first_option: Duration,
     /// Time from the first option to the last reply.
     pub all_options: Duration,
@@ -53,7 +55,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// No TLS; 60 s until the first option, 10 s for the rest.
+    /// No TLS; 60 s until the first option, 10 s for all options.
     fn default() -> Settings {
         Settings {
             tls: Tls::Off,
@@ -69,11 +71,11 @@ impl Default for Settings {
 pub struct Agreed {
     /// Index of the export.
     pub export: usize,
-    /// Structured replies.
+    /// Whether replies may be structured.
     pub structured: bool,
-    /// The client may request the block status.
+    /// Whether the client may request the block status.
     pub base_allocation: bool,
-    /// The client knows the block size, and respects it.
+    /// Whether the client knows the block size, and respects it.
     pub block_sizes: bool,
 }
 
@@ -345,7 +347,7 @@ impl Negotiation<'_> {
     fn meta_context(&mut self, option: u32, length: usize) -> Result<Next, Ended> {
         let set = option == option::SET_META_CONTEXT;
         if set {
-            // The old selection is gone even if this option fails.
+            // The old selection is dropped even if this option fails.
             self.agreed.base_allocation = None;
         }
         let Some(data) = self.data(option, length)? else { return Ok(Next::Option) };

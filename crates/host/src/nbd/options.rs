@@ -1,6 +1,6 @@
 //! The data of options: [`ExportChoice`] of INFO and GO, [`ContextQueries`] of the metadata contexts.
 //!
-//! Any input yields a value or a [`Fault`]. Not here: reading from the network, and the replies.
+//! Any input yields a value or a [`Fault`]. Module `negotiate` reads from the network and replies.
 
 use super::wire::{MAX_STRING, info};
 
@@ -18,11 +18,11 @@ pub enum Fault {
 pub struct ExportChoice<'a> {
     /// The export's name; empty for the default export.
     pub name: &'a str,
-    /// The client requests the name.
+    /// Whether the client requests the name.
     pub wants_name: bool,
-    /// The client requests the description.
+    /// Whether the client requests the description.
     pub wants_description: bool,
-    /// The client requests the block sizes, and will respect them.
+    /// Whether the client requests the block sizes, and will respect them.
     pub wants_block_size: bool,
 }
 

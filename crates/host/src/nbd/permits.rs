@@ -1,6 +1,6 @@
 //! The limit on clients that use exports at the same time ([`Permits`]).
 //!
-//! Not here: the refusal of further clients; see `negotiate`.
+//! Module `negotiate` refuses clients without a permit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ impl Permits {
     }
 }
 
-/// A permit. Dropping it frees it.
+/// A permit, which is freed when dropped.
 #[derive(Debug)]
 pub(super) struct Permit(Arc<AtomicUsize>);
 

@@ -1,7 +1,7 @@
 //! A request of the transmission phase: its header and its validation ([`Header`], [`Command`]).
 //!
 //! Error numbers follow the protocol: `ENOSPC` for a write past the end, `EPERM` for a change of a read-only export,
-//! and `EINVAL` for everything else. Not here: the payload of a write, which follows the header.
+//! and `EINVAL` for all other faults. The payload of a write follows the header and is not part of it.
 
 use super::wire::{MAX_PAYLOAD, REQUEST_BYTES, REQUEST_MAGIC, command, error, flag};
 use super::{Agreed, Export};
@@ -77,7 +77,7 @@ impl Header {
             }
             _ => return Err(error::EINVAL),
         };
-        // All commands may have FUA, which is a no-op for those that change nothing.
+        // All commands may have FUA, which has no effect on commands that change nothing.
         if flags & !(allowed | flag::FUA) != 0 {
             return Err(error::EINVAL);
         }

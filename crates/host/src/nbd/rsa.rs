@@ -1,7 +1,6 @@
 //! The length of an RSA key ([`bits`]), for error messages.
 //!
-//! Sources: RFC 8017 A.1.2 (RSAPrivateKey), RFC 5208 (PrivateKeyInfo). Not here: validation of the key, which the TLS
-//! library does.
+//! Sources: RFC 8017 A.1.2 (RSAPrivateKey), RFC 5208 (PrivateKeyInfo). The TLS library validates the key.
 
 use rustls::pki_types::PrivateKeyDer;
 

@@ -6,7 +6,7 @@
 //! only some lengths of RSA keys ([`RSA_BITS`]).
 //!
 //! # Not supported
-//! Pre-shared keys, which rustls does not have.
+//! Pre-shared keys, because rustls does not support them.
 
 use super::rsa;
 use crate::error::HostError;

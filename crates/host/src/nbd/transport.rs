@@ -1,7 +1,7 @@
 //! The byte stream of a client ([`Transport`]): a socket or a pair of pipes, plain or with TLS.
 //!
-//! No function blocks. Only TLS reads ahead, so early input of a client is preserved across the negotiation. Not here:
-//! waiting, which `conversation` does with a deadline, and the server thread for all clients together.
+//! No function blocks. Only TLS reads ahead, so early input of a client is preserved across the negotiation. The
+//! callers wait: `conversation` with a deadline, and the server thread for all clients together.
 
 use super::permits::Permit;
 use rustls::{ServerConfig, ServerConnection};
@@ -12,11 +12,11 @@ use std::sync::Arc;
 /// The maximum number of network reads of one call, so that other clients are not delayed.
 const MOST_READS: usize = 32;
 
-/// The byte stream of a client. Its descriptors are non-blocking, which other users of the pipes see too.
+/// The byte stream of a client. Its descriptors are non-blocking, also for other programs that share the pipes.
 #[derive(Debug)]
 pub struct Transport {
     input: OwnedFd,
-    /// `None` for a socket.
+    /// The descriptor for output; `None` for a socket, which has one descriptor.
     output: Option<OwnedFd>,
     tls: Option<Box<Secured>>,
     peer: String,
@@ -29,7 +29,7 @@ struct Secured {
     connection: ServerConnection,
     /// Decrypted bytes that can be read.
     readable: usize,
-    /// The input has ended.
+    /// Whether the input has ended.
     ended: bool,
 }
 
@@ -68,19 +68,18 @@ impl Transport {
         &self.peer
     }
 
-    /// Whether TLS is on.
+    /// Returns whether TLS is on.
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// Reads available bytes into `buffer`, which must not be empty. Returns 0 at the end, and `WouldBlock` if there
-    /// are none.
+    /// Reads available bytes into `buffer`, which must not be empty. Returns 0 at the end.
     ///
-    /// With TLS, decrypted bytes may be buffered that [`read_fd`](Self::read_fd) does not show: read until `WouldBlock`
-    /// before polling, or ask [`has_buffered`](Self::has_buffered). Use level-triggered polling.
+    /// With TLS, decrypted bytes may be buffered while [`read_fd`](Self::read_fd) is not readable: read until
+    /// `WouldBlock` before polling, or check [`has_buffered`](Self::has_buffered). Use level-triggered polling.
     ///
     /// # Errors
-    /// `WouldBlock`, an error of the connection, or `InvalidData` for invalid TLS.
+    /// `WouldBlock` if no bytes are available, an error of the connection, or `InvalidData` for invalid TLS.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return Raw(self.input.as_fd()).read(buffer) };
         let output = self.output.as_ref().unwrap_or(&self.input);
@@ -93,13 +92,14 @@ impl Transport {
         Err(io::ErrorKind::WouldBlock.into())
     }
 
-    /// Whether [`read`](Self::read) would return bytes or the end although the descriptor is not readable. TLS decrypts
-    /// complete records, so this may be true right after the negotiation.
+    /// Returns whether [`read`](Self::read) would return bytes or the end although the descriptor is not readable.
+    /// TLS decrypts complete records, so this may be true right after the negotiation.
     pub fn has_buffered(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.readable > 0 || tls.ended)
     }
 
-    /// Writes as much as possible of at most 1024 parts. TLS may buffer bytes; see [`wants_write`](Self::wants_write).
+    /// Writes as much as possible of at most 1024 parts. TLS may buffer bytes; see
+    /// [`wants_write`](Self::wants_write).
     ///
     /// # Errors
     /// `WouldBlock`, or an error of the connection.
@@ -114,8 +114,8 @@ impl Transport {
         Ok(taken)
     }
 
-    /// Whether written bytes are still buffered: call [`flush_tls`](Self::flush_tls) when [`write_fd`](Self::write_fd)
-    /// is writable. Always false without TLS.
+    /// Returns whether written bytes are still buffered: call [`flush_tls`](Self::flush_tls) when
+    /// [`write_fd`](Self::write_fd) is writable. Always false without TLS.
     pub fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.connection.wants_write())
     }
@@ -182,7 +182,7 @@ impl Secured {
         // An end without close notification is accepted: it completes no request.
         self.ended |= self.connection.read_tls(&mut Raw(input))? == 0;
         let state = self.connection.process_new_packets();
-        // An alert, or the answer to a key update.
+        // Sends an alert, or the answer to a key update.
         let sent = self.send(output);
         let state = state.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         self.readable = state.plaintext_bytes_to_read();

@@ -1,7 +1,7 @@
 //! A listening unix socket that only its owner can use, and that is removed at the end ([`UnixSocket`]).
 //!
-//! A stale socket at the path is replaced; any other file is left alone. Not here: abstract sockets, which have no
-//! permissions.
+//! A stale socket at the path is replaced; any other file is left unchanged. Abstract sockets are not supported,
+//! because they have no permissions.
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -54,13 +54,13 @@ impl Drop for UnixSocket {
     fn drop(&mut self) {
         let ours = |found: std::fs::Metadata| (found.dev(), found.ino()) == self.identity;
         if self.path.symlink_metadata().is_ok_and(ours) {
-            // The next server replaces a file that stays.
+            // If removing fails, the next server replaces the file.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Removes a socket that no server listens on.
+/// Removes a socket on which no server listens.
 fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), String> {
     let found = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,7 +1,8 @@
 //! Clients that have not chosen an export yet ([`WaitingRoom`]): a limited number.
 //!
-//! When a new client exceeds the limit, the client that has been silent longest is dismissed. A client that never sends
-//! anything, or stops in a TLS handshake, therefore keeps nobody out. Not here: the time limit of a negotiation.
+//! When a new client exceeds the limit, the client that has been silent longest is dismissed. A client that never
+//! sends anything, or stops in a TLS handshake, therefore does not keep other clients out. Module `conversation` has
+//! the time limit of a negotiation.
 
 use crate::event::Event;
 use std::io;
@@ -23,7 +24,7 @@ pub(super) struct Visit {
     /// Maximum number of negotiating clients.
     pub(super) most: usize,
     since: Instant,
-    /// When the client connected, or last sent something.
+    /// The time when the client connected or last sent data, in nanoseconds after `since`.
     heard_ns: AtomicU64,
     /// Set when the client is dismissed.
     pub(super) dismissed: Event,

@@ -1,6 +1,6 @@
 //! The numbers of the NBD protocol (github.com/NetworkBlockDevice/nbd, doc/proto.md). All are big-endian on the wire.
 //!
-//! Not here: their use; see `negotiate`, `request` and `answer`.
+//! Modules `negotiate`, `request` and `answer` use these numbers.
 
 #![allow(missing_docs, reason = "the names are those of the protocol")]
 
@@ -8,13 +8,13 @@
 pub const MAGIC: u64 = 0x4e42_444d_4147_4943;
 /// `IHAVEOPT`, in the greeting of newstyle and before each option.
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-/// Before each reply to an option.
+/// Magic number before each reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-/// Before each request.
+/// Magic number before each request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Before each simple reply.
+/// Magic number before each simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-/// Before each chunk of a structured reply.
+/// Magic number before each chunk of a structured reply.
 pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 
 /// The maximum length of a string in bytes.
@@ -24,10 +24,10 @@ pub const MAX_PAYLOAD: u32 = 32 << 20;
 /// Length of a request header in bytes.
 pub const REQUEST_BYTES: usize = 28;
 
-/// Handshake flags, from the server and back.
+/// Handshake flags, in the server's greeting and in the client's answer.
 pub mod handshake {
     pub const FIXED_NEWSTYLE: u16 = 1;
-    /// No 124 zeroes after an export by name.
+    /// Omit the 124 zeroes after an export by name.
     pub const NO_ZEROES: u16 = 2;
 }
 
@@ -75,7 +75,7 @@ pub mod info {
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// Transmission flags: what an export can do.
+/// Transmission flags: the features of an export.
 pub mod transmission {
     /// Always set.
     pub const HAS_FLAGS: u16 = 1;
@@ -87,7 +87,7 @@ pub mod transmission {
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
     /// Supports DF on reads; only with structured replies.
     pub const SEND_DF: u16 = 1 << 7;
-    /// A flush on one connection covers the answered writes of all.
+    /// A flush on one connection covers the answered writes of all connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
     pub const SEND_CACHE: u16 = 1 << 10;
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
@@ -136,7 +136,7 @@ pub mod chunk {
 
 /// The metadata context of allocation.
 pub const BASE_ALLOCATION: &str = "base:allocation";
-/// Its number in this server.
+/// The number of `base:allocation` in this server.
 pub const BASE_ALLOCATION_ID: u32 = 1;
 
 /// States of `base:allocation`.

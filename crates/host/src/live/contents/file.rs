@@ -11,10 +11,10 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Why a file cannot hold the contents of a drive.
+/// The reason why a file cannot hold the contents of a drive.
 #[derive(Debug, thiserror::Error)]
 pub enum SparseFileError {
-    /// It cannot be opened or created.
+    /// The file cannot be opened or created.
     #[error("cannot open `{}`: {source}", path.display())]
     Open {
         /// The file.
@@ -22,13 +22,13 @@ pub enum SparseFileError {
         /// The system's error.
         source: io::Error,
     },
-    /// It is not a regular file.
+    /// The path is not a regular file.
     #[error("`{}` is not a regular file: data is kept in memory or in a file", path.display())]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
-    /// It has the wrong size.
+    /// The file has the wrong size.
     #[error(
         "`{}` has {found} bytes, but the drive has {wanted}: name the file of such a drive, an empty file, or a new one",
         path.display()
@@ -41,13 +41,13 @@ pub enum SparseFileError {
         /// Bytes of the drive.
         wanted: u64,
     },
-    /// Another server has it locked.
+    /// Another server has locked the file.
     #[error("`{}` is in use: another drive is served from it", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// Something else uses the file, such as a loop device or a virtual machine.
+    /// Another user has the file open, such as a loop device or a virtual machine.
     #[error(transparent)]
     Used(Box<HostError>),
 }
@@ -60,8 +60,8 @@ pub struct SparseFile {
 }
 
 impl SparseFile {
-    /// Opens the file at `path`, which must have `length` bytes, be empty, or not exist. If `path` is a directory, creates an
-    /// unnamed temporary file in it.
+    /// Opens the file at `path`, which must have `length` bytes, be empty, or not exist. If `path` is a directory,
+    /// creates an unnamed temporary file in it.
     ///
     /// # Errors
     /// [`SparseFileError`]; the file is unchanged.
@@ -142,7 +142,7 @@ impl SparseFile {
         }
     }
 
-    /// For filesystems that cannot punch holes.
+    /// Writes zeroes to a range, for filesystems that cannot punch holes.
     fn write_zeroes(&self, offset: u64, length: u64) -> io::Result<()> {
         let zeroes = vec![0; length.min(1 << 20) as usize];
         let (mut at, end) = (offset, offset + length);

@@ -61,8 +61,8 @@ impl Memory {
 
     pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let from = self.range(offset, into.len() as u64);
-        // SAFETY: the range was checked and is initialised (new pages are zero). It does not overlap `into`. Writes need
-        // this value mutably.
+        // SAFETY: the range was checked and is initialised (new pages are zero). It does not overlap `into`. Writes
+        // need this value mutably.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The bytes of a live drive, in memory or in a sparse file ([`Contents`]).
 //!
-//! Unwritten ranges take no space and read as zeroes. Not here: durability of writes, which the drive handles.
+//! Unwritten ranges take no space and read as zeroes. The drive decides which writes are durable.
 
 mod file;
 mod memory;
@@ -15,11 +15,11 @@ use std::io;
 pub struct Run {
     /// Length in bytes, at least 1.
     pub length: u64,
-    /// Whether they are allocated. Unallocated bytes read as zeroes.
+    /// Whether the bytes are allocated. Unallocated bytes read as zeroes.
     pub allocated: bool,
 }
 
-/// The bytes of a drive. The drive has checked that ranges lie inside it.
+/// The bytes of a drive. The drive has checked that every range is inside it.
 #[derive(Debug)]
 pub enum Contents {
     /// In memory; lost at the end of the process.

@@ -30,7 +30,7 @@ pub(super) const REQUEST: u64 = 192;
 /// Bytes of the TLS state of a client.
 pub(super) const TLS: u64 = 128 << 10;
 
-/// Size of the buffer that an idle client keeps, if its share is at least [`KEPT_OF_SHARE`] times that.
+/// Size of the buffer that an idle client keeps, if its share is at least [`KEPT_OF_SHARE`] times this size.
 const LONG_KEPT: u64 = 1 << 20;
 const KEPT_OF_SHARE: u64 = 8;
 
@@ -75,7 +75,7 @@ impl Buffers {
 }
 
 impl Default for Buffers {
-    /// For 128 clients.
+    /// The memory for 128 clients.
     fn default() -> Buffers {
         Buffers { bytes: Buffers::USUAL.get(), clients: 128 }
     }
@@ -136,13 +136,13 @@ impl Budget {
         self.shared() / (self.connected + 1)
     }
 
-    /// Whether a client that holds `held` bytes may take `needs` more.
+    /// Returns whether a client that holds `held` bytes may take `needs` more.
     pub(super) fn has_room(&self, held: u64, needs: u64) -> bool {
         let (before, after) = (held.saturating_sub(OWN), (held + needs).saturating_sub(OWN));
         after == 0 || after <= self.share() && self.taken + (after - before) <= self.shared()
     }
 
-    /// Takes the bytes if [`Budget::has_room`], and returns whether it did.
+    /// Takes the bytes if there is room ([`Budget::has_room`]), and returns whether there was.
     pub(super) fn take(&mut self, held: u64, needs: u64) -> bool {
         let room = self.has_room(held, needs);
         if room {

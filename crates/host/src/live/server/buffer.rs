@@ -1,6 +1,6 @@
 //! The input and output buffers of a client ([`Input`], [`Output`]).
 //!
-//! Both report their memory before they allocate it: no buffer grows by doubling.
+//! Both report memory before allocating it: no buffer grows by doubling.
 
 use crate::nbd::Transport;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ const CHUNKS_AT_ONCE: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Input {
-    /// All of it is allocated memory.
+    /// The allocated memory; `start..end` is the unread part.
     bytes: Vec<u8>,
     start: usize,
     end: usize,
@@ -85,17 +85,17 @@ impl Input {
 /// Pending replies.
 #[derive(Debug, Default)]
 pub(super) struct Output {
-    /// Oldest first. A chunk never reallocates.
+    /// The chunks, oldest first. A chunk never reallocates.
     chunks: VecDeque<Vec<u8>>,
     /// Sent bytes of the first chunk.
     sent: usize,
     capacity: usize,
-    /// The connection takes no more bytes for now.
+    /// Whether the connection takes no bytes until it is writable again.
     stuck: bool,
 }
 
 impl Output {
-    /// Whether there are unsent bytes.
+    /// Returns whether there are unsent bytes.
     pub(super) fn is_waiting(&self) -> bool {
         self.chunks.front().is_some_and(|chunk| chunk.len() > self.sent)
     }
@@ -132,12 +132,12 @@ impl Output {
         }
     }
 
-    /// Whether the connection may take bytes.
+    /// Returns whether the connection may take bytes.
     pub(super) fn may_send(&self) -> bool {
         !self.stuck
     }
 
-    /// The connection takes bytes again.
+    /// Notes that the connection takes bytes again.
     pub(super) fn unstick(&mut self) {
         self.stuck = false;
     }

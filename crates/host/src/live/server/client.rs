@@ -1,7 +1,7 @@
 //! A client of the server: its input, its requests in flight, and its pending replies ([`Client`]).
 //!
 //! The server stops reading from a client that does not take its replies or exceeds its memory ([`super::budget`]).
-//! Not here: carrying out requests.
+//! The server carries out the requests.
 
 use super::budget::{self, Budget};
 use super::buffer::{Input, Output};
@@ -33,7 +33,7 @@ pub(super) enum Next {
 }
 
 pub(super) struct Client {
-    /// Never reused.
+    /// The number of the client, which is never reused.
     pub(super) id: u64,
     pub(super) transport: Transport,
     pub(super) agreed: Agreed,
@@ -44,19 +44,21 @@ pub(super) struct Client {
     pub(super) bytes: u64,
     /// Bytes reserved in flight for the write at the front of the input.
     admitted: Option<u64>,
-    /// Bytes that the next request needs and the budget does not have. The client is not read from meanwhile.
+    /// Bytes that the next request needs and the budget lacks. Until it has them, the server does not read from the
+    /// client.
     needs: Option<u64>,
     /// The request that is carried out in pieces.
     pub(super) long: Option<Long>,
     /// Payload of a refused write that is still to come.
     pub(super) skip: u64,
-    /// The input may hold requests that were not taken yet.
+    /// Whether the input may hold requests that were not taken yet.
     pub(super) held: bool,
-    /// The drive has the maximum number of bytes in flight.
+    /// Whether the drive has the maximum number of bytes in flight.
     pub(super) blocked: bool,
-    /// The client has disconnected or sent its last byte. Its requests are answered, and no more input is read.
+    /// Whether the client has disconnected or sent its last byte. Its requests are answered, and no more input is
+    /// read.
     pub(super) leaving: bool,
-    /// The connection is lost.
+    /// Whether the connection is lost.
     pub(super) gone: bool,
 }
 
@@ -89,7 +91,7 @@ impl Client {
         buffers + self.bytes + self.admitted.unwrap_or(0) + requests + tls
     }
 
-    /// Whether the client must take replies before the server reads from it again.
+    /// Returns whether the client must take replies before the server reads from it again.
     pub(super) fn is_waiting(&self) -> bool {
         self.needs.is_some() || self.long.as_ref().is_some_and(|long| long.waits_for_replies(self))
     }
@@ -103,17 +105,17 @@ impl Client {
         }
     }
 
-    /// Whether no request is in flight and all replies are taken.
+    /// Returns whether no request is in flight and all replies are taken.
     fn is_idle(&self) -> bool {
         self.requests == 0 && !self.output.is_waiting()
     }
 
-    /// Whether the maximum number of requests is in flight.
+    /// Returns whether the maximum number of requests is in flight.
     pub(super) fn is_full(&self) -> bool {
         self.requests >= MOST_REQUESTS
     }
 
-    /// Whether more input may be taken.
+    /// Returns whether more input may be taken.
     fn has_room(&self) -> bool {
         !self.gone && !self.blocked && self.needs.is_none() && !self.is_full()
     }
@@ -123,7 +125,7 @@ impl Client {
         wanted && !self.leaving && self.has_room()
     }
 
-    /// Whether buffered input can be handled, which poll(2) does not show.
+    /// Returns whether buffered input can be handled, which poll(2) does not show.
     pub(super) fn has_input(&self) -> bool {
         match &self.long {
             Some(long) => long.is_ready(self) || self.wants_input() && self.transport.has_buffered(),
@@ -135,7 +137,7 @@ impl Client {
         !self.gone && (self.output.is_waiting() || self.transport.wants_write())
     }
 
-    /// Whether the client is gone, or is leaving and has all its replies.
+    /// Returns whether the client is gone, or is leaving and has all its replies.
     pub(super) fn is_finished(&self) -> bool {
         // The missing input of a long write will never arrive.
         let unfinished = match &self.long {
@@ -233,7 +235,7 @@ impl Client {
         Admitted::Yes
     }
 
-    /// Whether an error reply to this command is a chunk.
+    /// Returns whether an error reply to this command is a chunk.
     pub(super) fn chunked(&self, kind: u16) -> bool {
         kind == command::BLOCK_STATUS || self.agreed.structured && kind == command::READ
     }

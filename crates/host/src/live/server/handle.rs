@@ -8,7 +8,7 @@ use lowtide_core::Request;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
-/// A function for the server's thread; the second argument is the instant of its clock.
+/// A function for the server's thread; its second argument is the instant of the server's clock.
 type Call<D> = Box<dyn FnOnce(&mut [D], u64) + Send>;
 
 /// A message from another thread.
@@ -19,7 +19,7 @@ pub(super) enum Message<D> {
     Request { drive: usize, life: u64, request: Request, data: Vec<u8>, done: OnComplete },
     /// A function to call with the drives.
     Call(Call<D>),
-    /// A waiter for the end, which drops the sender.
+    /// A waiter for the end of the server, which drops the sender when it ends.
     Watch(mpsc::SyncSender<()>),
     /// Ends the server.
     Stop,
@@ -57,8 +57,8 @@ impl<D> Handle<D> {
         self.send(Message::Client(transport, agreed));
     }
 
-    /// Calls `what` on the server's thread with the drives and the instant of its clock, and returns the result. Returns
-    /// `None` if the server has ended.
+    /// Calls `what` on the server's thread with the drives and the instant of the server's clock, and returns the
+    /// result; `None` if the server has ended.
     pub fn call<T: Send + 'static>(
         &self,
         what: impl FnOnce(&mut [D], u64) -> T + Send + 'static,

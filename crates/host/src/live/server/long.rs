@@ -3,7 +3,7 @@
 //! A client has at most one such request, and no other request at the same time. Every client can therefore make the
 //! largest request, however little memory is free. Each piece is one request to the drive. If a piece of a read fails
 //! after the first one was sent, a simple reply or a reply of one chunk can no longer report the error; the server
-//! then closes the connection, as the protocol demands. Not here: the decision to split; see [`super::budget`].
+//! then closes the connection, as the protocol demands. [`super::budget`] decides which requests are split.
 
 use super::client::Client;
 use crate::nbd::answer;
@@ -47,17 +47,17 @@ impl Long {
         matches!(self.op, Op::Write { .. })
     }
 
-    /// Whether the next piece waits for input.
+    /// Returns whether the next piece waits for input.
     pub(super) fn wants_input(&self, client: &Client) -> bool {
         self.is_write() && !self.under_way && (client.input.bytes().len() as u64) < self.piece()
     }
 
-    /// Whether the next piece waits until the client has taken replies.
+    /// Returns whether the next piece waits until the client has taken replies.
     pub(super) fn waits_for_replies(&self, client: &Client) -> bool {
         !self.is_write() && !self.under_way && client.output.is_waiting()
     }
 
-    /// Whether the next piece can begin.
+    /// Returns whether the next piece can begin.
     pub(super) fn is_ready(&self, client: &Client) -> bool {
         !(self.under_way || client.gone || self.wants_input(client) || self.waits_for_replies(client))
     }
@@ -70,12 +70,12 @@ impl Long {
         (Request { op: self.op, offset: self.at, length }, header)
     }
 
-    /// Whether the reply is simple or must be one chunk.
+    /// Returns whether the reply is simple or must be one chunk.
     fn is_one(&self, structured: bool) -> bool {
         !structured || self.header.flags & flag::DF != 0
     }
 
-    /// Whether a part of the reply was sent.
+    /// Returns whether a part of the reply was sent.
     fn has_begun(&self) -> bool {
         self.at > self.header.offset
     }

@@ -6,9 +6,9 @@
 //!         └─────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! One thread serves all drives, because a drive takes requests in order of time, and because handing a request to another
-//! thread costs two scheduling decisions, about the latency of a fast drive. Requests that arrive together are taken in one
-//! batch, and answers that are due together are sent in one. Not here: negotiation, which has its own threads.
+//! One thread serves all drives, because a drive takes requests in order of time, and because handing a request to
+//! another thread costs two scheduling decisions, about the latency of a fast drive. Requests that arrive together
+//! are taken in one batch, and answers that are due together are sent in one. Negotiations have their own threads.
 
 mod budget;
 mod buffer;
@@ -59,7 +59,7 @@ pub struct Server<D> {
     /// Requests in flight, by ticket.
     waiting: Slab<Waiting>,
     clients_ever: u64,
-    /// Bytes in flight, for each drive, also of clients that have left.
+    /// Bytes in flight for each drive, including those of clients that have left.
     loads: Vec<u64>,
     budget: Budget,
     usage: Arc<Mutex<Usage>>,
@@ -70,12 +70,12 @@ pub struct Server<D> {
     /// Held while a timed answer is in flight, and for [`BEFORE_SLEEP`] after it.
     awake: Option<Awake>,
     waiter: Waiter,
-    /// [`Awake`] was refused.
+    /// Whether the system refused [`Awake`].
     may_sleep: bool,
-    /// The server ends when its last client has left.
+    /// Whether the server ends when its last client has left.
     ends_alone: bool,
     stopped: bool,
-    /// Waiters for the end, which learn of it when these are dropped.
+    /// Senders to the waiters for the end, which notice the end when their sender is dropped.
     watched: Vec<mpsc::SyncSender<()>>,
 }
 
@@ -195,7 +195,7 @@ impl<D: Drive> Server<D> {
         false
     }
 
-    /// Sends replies as far as clients take them, and removes finished clients.
+    /// Sends as many replies as clients take, and removes finished clients.
     fn send(&mut self) {
         let mut finished = false;
         for (_, client) in &mut self.clients {
@@ -301,7 +301,7 @@ impl<D: Drive> Server<D> {
         let idle = self.awake.is_some().then_some(BEFORE_SLEEP);
         match self.waiter.wait(&self.clock, &mut fds, due_ns, idle) {
             Err(error) if error != Errno::INTR => {
-                // Probably out of memory, which may pass.
+                // The system is probably out of memory, possibly for a short time.
                 std::thread::sleep(Duration::from_millis(10));
                 return (true, Vec::new());
             }
@@ -378,7 +378,7 @@ impl<D: Drive> Server<D> {
                 range(Op::Read)
             }
             Command::Cache => {
-                // Drives ignore longer prefetches, which therefore take no memory.
+                // Drives ignore prefetches of more than MAX_PAYLOAD bytes, which therefore take no memory.
                 bytes = if header.length <= MAX_PAYLOAD { length } else { 0 };
                 range(Op::Read)
             }
@@ -561,7 +561,7 @@ fn reply_piece<D: Drive>(drive: &mut D, client: &mut Client, piece: &Header, res
     long::complete(client, piece, result, hole == Ok(true), |bytes| drive.read(piece.offset, bytes));
 }
 
-/// Whether the range of a read is unallocated.
+/// Returns whether the range of a read is unallocated.
 fn is_hole<D: Drive>(drive: &D, header: &Header) -> Result<bool, i32> {
     let run = drive.run(header.offset, u64::from(header.length))?;
     Ok(!run.allocated && run.length == u64::from(header.length))

@@ -9,7 +9,7 @@ const PIECE: usize = 1 << 20;
 static ZEROES: [u8; PIECE] = [0; PIECE];
 
 pub(super) enum Requester {
-    /// A client. The id differs if another client has reused the key; `piece` marks a piece of a long request.
+    /// A client. Another client that reused the key has a different id; `piece` marks a piece of a long request.
     Client { key: usize, id: u64, header: Header, piece: bool },
     /// Another thread.
     Port(OnComplete),
