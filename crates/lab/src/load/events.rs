@@ -1,7 +1,7 @@
-//! Events of an experiment, which happen to a simulated device while a load runs, and their outcomes.
+//! Events of an experiment that happen to a simulated device while a load runs, and their outcomes.
 //!
-//! The model treats time without power as idle time. Not here: the effect of an event on a device (crate
-//! `lowtide-device`) and on the load (`core::virtual_load`).
+//! The model treats time without power as idle time. The effects of an event on the device are in crate
+//! `lowtide-device`, and its effects on the load in `core::virtual_load`.
 
 use crate::experiment::{Event, Happens};
 use lowtide_core::virtual_load::{Happening, Script, Scripted};
@@ -53,7 +53,7 @@ impl Events {
         let mut pending: Vec<_> =
             events.iter().map(|event| (event.at, Step::Event(event.what.clone()))).collect();
         pending.extend(events.iter().filter_map(ends));
-        // At the same instant, old faults end before new ones begin.
+        // At the same instant, old faults end before new faults begin.
         pending.sort_by_key(|(at, step)| (*at, !matches!(step, Step::EndOfFaults)));
         Events { start, pending: pending.into(), off_until: start, outcomes: Vec::new() }
     }

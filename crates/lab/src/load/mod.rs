@@ -1,6 +1,6 @@
 //! The load: runs the workload of a prepared cell, interval by interval, until its time is over or it is steady.
 //!
-//! Not here: preparation, storage, and the order of cells (`campaign`).
+//! Preparation is in module `prepare`, storage in module `store`, and the order of cells in module `campaign`.
 
 mod burst;
 mod drive;
