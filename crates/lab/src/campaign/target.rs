@@ -27,8 +27,8 @@ pub(super) trait CellTarget {
         Vec::new()
     }
 
-    /// Prepares the target for a cell, measures the cell, and appends its intervals to `rows`. On a model, a cell that
-    /// was measured in an earlier run is only replayed.
+    /// Prepares the target for a cell, measures the cell, and appends its intervals to `rows`. On a model, a cell
+    /// that was measured in an earlier run is only replayed.
     fn measure(&mut self, cells: &Cells<'_>, cell: &PlannedCell, rows: &mut Vec<Row>) -> CellOutcome;
 
     /// Records that a cell does not run because an earlier run measured it. Its writes are missing on the target.

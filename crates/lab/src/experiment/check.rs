@@ -47,8 +47,8 @@ impl Parts<'_> {
         self.sizes();
     }
 
-    /// Refuses a factor of `[sweep]` with another value elsewhere. `[target]` always names one device; with the factor
-    /// `device`, the sweep names the devices to compare.
+    /// Refuses a factor of `[sweep]` with another value elsewhere. `[target]` always names one device; with the
+    /// factor `device`, the sweep names the devices to compare.
     fn once_only(&self) {
         for factor in FactorName::NAMES {
             let base = match *factor {

@@ -23,8 +23,8 @@ words! {
 
 /// One comparison with a published number.
 ///
-/// If several cells are selected, a bound holds for each of them, `stable-by` is the latest, and every other measure is
-/// the mean over them. A form other than `value` is computed from those means.
+/// If several cells are selected, a bound holds for each of them, `stable-by` is the latest, and every other measure
+/// is the mean over them. A form other than `value` is computed from those means.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The published row.

@@ -1,8 +1,8 @@
 //! The text of an experiment, and the source of each part of it.
 //!
-//! Overrides are spliced into the text, so the effective text is itself an experiment file that can be stored
-//! and run again. A [`Document`] records whether bytes came from the file or from a `--set`, so that an error points at
-//! the user's input. Not here: the meaning of keys.
+//! Overrides are spliced into the text, so the effective text is itself an experiment file that can be stored and run
+//! again. A [`Document`] records whether bytes came from the file or from a `--set`, so that an error points at the
+//! user's input. Not here: the meaning of keys.
 
 use super::error::{Problem, Source};
 use super::excerpt::Excerpt;

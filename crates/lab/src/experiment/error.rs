@@ -1,7 +1,7 @@
 //! Bad input: the problems of an experiment, with their positions and the accepted input.
 //!
-//! One [`BadInput`] has all problems that were found, each with its position in a line of the experiment file or in the
-//! text of a `--set`. Not here: printing problems, which miette does.
+//! One [`BadInput`] has all problems that were found, each with its position in a line of the experiment file or in
+//! the text of a `--set`. Not here: printing problems, which miette does.
 
 use super::document::Document;
 use super::excerpt::Excerpt;

@@ -1,6 +1,7 @@
 //! `[[event]]`: events of a simulated device during the load, in every cell.
 //!
-//! Not here: triggering the events (`load::events`), and their effects on a device (`lowtide_device::{power, fault}`).
+//! Not here: triggering the events (`load::events`), and their effects on a device (`lowtide_device::{power,
+//! fault}`).
 
 use super::error::Problems;
 use super::length::Length;

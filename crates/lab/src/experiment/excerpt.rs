@@ -1,7 +1,7 @@
 //! The text of an experiment in errors, without its passwords.
 //!
-//! `***` replaces a password of any length, so the text after it in the line moves. Spans are moved with the text. The
-//! column in a message is that of the text as written, so that an editor finds it. Not here: finding passwords
+//! `***` replaces a password of any length, so the text after it in the line moves. Spans are moved with the text.
+//! The column in a message is that of the text as written, so that an editor finds it. Not here: finding passwords
 //! (`lowtide_files::passwords`).
 
 use lowtide_files::passwords::{self, Hidden};
@@ -10,8 +10,8 @@ use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanConten
 use std::fmt;
 use std::ops::Range;
 
-/// The longest line in bytes that is shown entirely; of a longer line, a part around the fault is shown. miette cannot
-/// draw columns beyond 65535.
+/// The longest line in bytes that is shown entirely; of a longer line, a part around the fault is shown. miette
+/// cannot draw columns beyond 65535.
 const LONGEST_LINE: usize = 500;
 /// Bytes shown on both sides of the mark in a longer line.
 const AROUND: usize = 60;

@@ -86,8 +86,8 @@ pub(super) fn read(table: &Table<'_>) -> Option<Length> {
     }
 }
 
-/// Reads `interval`. The default is ten seconds, or a tenth of a shorter measurement, or one second if the measurement
-/// ends after a number of requests.
+/// Reads `interval`. The default is ten seconds, or a tenth of a shorter measurement, or one second if the
+/// measurement ends after a number of requests.
 pub(super) fn interval(table: &Table<'_>, length: Length) -> Option<Nanos> {
     let Some(entry) = table.get("interval") else {
         return Some(match length.longest() {

@@ -1,7 +1,7 @@
 //! Factors of a sweep and their levels.
 //!
-//! A [`Level`] is checked when it is read, so a swept value and a value of `[workload]` obey the same limits. Not here:
-//! lists and ranges of levels (`sweep`), and the settings that a level changes (`step`).
+//! A [`Level`] is checked when it is read, so a swept value and a value of `[workload]` obey the same limits. Not
+//! here: lists and ranges of levels (`sweep`), and the settings that a level changes (`step`).
 
 use super::load::{Pattern, Sync};
 use super::prepare::Filesystem;

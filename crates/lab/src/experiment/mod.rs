@@ -1,8 +1,8 @@
 //! The experiment: a question about storage, as a file that can be run.
 //!
-//! [`Experiment::parse`] resolves a text once: it fills in every default, parses every size and time, and checks every
-//! name, so that no later stage parses again. It reports all errors together as one [`BadInput`], each at the line of
-//! the file or the `--set` that caused it.
+//! [`Experiment::parse`] resolves a text once: it fills in every default, parses every size and time, and checks
+//! every name, so that no later stage parses again. It reports all errors together as one [`BadInput`], each at the
+//! line of the file or the `--set` that caused it.
 //!
 //! ```text
 //! name, title, question, source   identity and origin

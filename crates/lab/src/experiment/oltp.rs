@@ -48,7 +48,8 @@ impl Oltp {
         WAREHOUSE * u64::from(self.warehouses) + EMPTY * u64::from(self.instances)
     }
 
-    /// The settings of each instance. Data files are sized so that the data fills all of them and the last grows little.
+    /// The settings of each instance. Data files are sized so that the data fills all of them and the last grows
+    /// little.
     pub(crate) fn of_instance(&self) -> Settings {
         let share = self.data() / u64::from(self.instances.max(1));
         let data_file_size = self.settings.data_files.map(|files| share * 4 / 5 / u64::from(files.max(1)));

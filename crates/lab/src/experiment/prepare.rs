@@ -68,8 +68,8 @@ words! {
     Sequential = "sequential",
     /// Every block once, in random order.
     Random = "random",
-    /// From the first byte to the last, and then blocks of 16 KiB in random order until as many bytes were written as there
-    /// is NAND, so that no free block is left over from the last purge.
+    /// From the first byte to the last, and then blocks of 16 KiB in random order until as many bytes were written as
+    /// there is NAND, so that no free block is left over from the last purge.
     Aged = "aged",
 }
 

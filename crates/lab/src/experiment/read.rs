@@ -1,7 +1,7 @@
 //! Reads the tables of a document, key by key, and records every problem.
 //!
-//! A reader returns `None` after it recorded a problem, so that callers do not report the problem again. Not here: the
-//! meaning of keys.
+//! A reader returns `None` after it recorded a problem, so that callers do not report the problem again. Not here:
+//! the meaning of keys.
 
 use super::error::Problems;
 use super::schema::Keys;

@@ -1,7 +1,7 @@
 //! The keys of an experiment file, by table, and the tables that a short key may mean.
 //!
-//! Reading a table, errors about unknown keys and `--set` all use these names. Not here: the values of the keys, which
-//! the module of each table checks.
+//! Reading a table, errors about unknown keys and `--set` all use these names. Not here: the values of the keys,
+//! which the module of each table checks.
 
 /// A table of an experiment file and its keys.
 pub(super) struct Keys {

@@ -35,8 +35,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether the selection contains a repetition of a point of the step's sweep. A factor that is not varied meets no
-    /// condition.
+    /// Whether the selection contains a repetition of a point of the step's sweep. A factor that is not varied meets
+    /// no condition.
     pub fn includes(&self, step: &Step, point: &[Level], repetition: u32) -> bool {
         (self.step.is_none() || self.step == step.name)
             && (self.repetitions.is_empty() || self.repetitions.contains(&repetition))

@@ -2,8 +2,8 @@
 //!
 //! A step has only the keys that differ. `purge`, `layout` and `fill` replace the keys of `[before-each-cell]` one by
 //! one, a factor in its `sweep` replaces that factor in `[sweep]`, its `duration` replaces that of `[workload]`, and
-//! keys of its `repeat` replace those of `[repeat]`. An experiment without steps has one step without a name. Not here:
-//! the order of cells (`plan`).
+//! keys of its `repeat` replace those of `[repeat]`. An experiment without steps has one step without a name. Not
+//! here: the order of cells (`plan`).
 
 use super::length::Length;
 use super::level::{FactorName, Level};

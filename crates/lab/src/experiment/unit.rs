@@ -1,7 +1,7 @@
 //! Units of published numbers, and their conversion.
 //!
-//! Internally, throughput is in MiB/s, a rate per second, transactions per minute, and a time in seconds. Not here: the
-//! units of sizes and times in experiments (`lowtide_core`).
+//! Internally, throughput is in MiB/s, a rate per second, transactions per minute, and a time in seconds. Not here:
+//! the units of sizes and times in experiments (`lowtide_core`).
 
 use serde::{Deserialize, Serialize};
 

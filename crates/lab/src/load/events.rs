@@ -131,8 +131,8 @@ mod tests {
     use lowtide_core::Seed;
     use std::sync::atomic::AtomicBool;
 
-    /// Runs an hour of small writes on an Intel 320 at scale 1/100. Returns the writes of each of the 36 intervals, and the
-    /// outcomes of the events.
+    /// Runs an hour of small writes on an Intel 320 at scale 1/100. Returns the writes of each of the 36 intervals,
+    /// and the outcomes of the events.
     fn run(events: &str) -> (Vec<u64>, Vec<EventOutcome>) {
         let text = format!(
             "name = 'events'\n[target]\ndevice = 'intel-320-160gb'\n[before-each-cell]\nfill = 'sequential'\n\
@@ -162,7 +162,8 @@ mod tests {
              [[event]]\nat = '2000s'\ndo = 'pause'\nfor = '300s'\n\
              [[event]]\nat = '3000s'\ndo = 'fail'\nend-of-life = true\nfor = '200s'\n");
         assert_eq!(writes[..10], plain[..10], "nothing changes before the first event");
-        // Up to 8 requests in flight at the beginning of a pause, or of the end of life, complete in the next interval.
+        // Up to 8 requests in flight at the beginning of a pause, or of the end of life, complete in the next
+        // interval.
         let idle: Vec<usize> = (0..36).filter(|interval| writes[*interval] <= 8).collect();
         assert_eq!(idle, [10, 11, 12, 13, 14, 20, 21, 22, 30, 31], "{writes:?}");
         let at: Vec<_> = events.iter().map(|event| event.at.map(|at| at.get() / 1_000_000_000)).collect();

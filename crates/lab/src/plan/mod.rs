@@ -1,8 +1,8 @@
 //! The plan: the cells, their order, their target and their dependencies.
 //!
-//! The plan makes all decisions and checks that are possible before anything is written: devices exist, data fits, sizes
-//! are scaled. Cells that share history are in one group and run in order; groups are independent. Module `campaign`
-//! carries out the plan.
+//! The plan makes all decisions and checks that are possible before anything is written: devices exist, data fits,
+//! sizes are scaled. Cells that share history are in one group and run in order; groups are independent. Module
+//! `campaign` carries out the plan.
 
 mod block;
 pub(crate) mod cells;
@@ -126,8 +126,8 @@ impl Plan {
         Ok(Plan { experiment, seed, scale, target, cells, groups, identity_suffix: String::new() })
     }
 
-    /// Keeps the groups of part `number` (from 1) of `of` parts. The identity of the plan and the numbers of its cells
-    /// do not change, so that the measured parts can be joined.
+    /// Keeps the groups of part `number` (from 1) of `of` parts. The identity of the plan and the numbers of its
+    /// cells do not change, so that the measured parts can be joined.
     pub fn keep_part(&mut self, number: usize, of: usize) {
         self.retain_groups(|index| index % of == number - 1);
     }
@@ -185,8 +185,8 @@ impl Plan {
         Longest { limited: Nanos::new(limited), unlimited }
     }
 
-    /// The most bytes that the loads of all cells write to a target that accepts `per_second` bytes a second. Loads that
-    /// end after a number of requests do not depend on the rate.
+    /// The most bytes that the loads of all cells write to a target that accepts `per_second` bytes a second. Loads
+    /// that end after a number of requests do not depend on the rate.
     pub fn load_bytes(&self, per_second: Bytes) -> Bytes {
         let of = |cell: &PlannedCell| {
             let load = &cell.settings.load;
