@@ -193,7 +193,7 @@ impl<'a> Running<'a> {
         self.cells.campaign
     }
 
-    /// Whether the campaign runs in virtual time.
+    /// Returns whether the campaign runs in virtual time.
     pub fn is_simulated(&self) -> bool {
         self.cells.plan.target.is_simulated()
     }
@@ -397,7 +397,7 @@ impl<'a> Cells<'a> {
         self.rounds.lock().expect("nobody panics while holding it")
     }
 
-    /// Whether a cell is needed, given the cells measured so far.
+    /// Returns whether a cell is needed, given the cells measured so far.
     fn needs(&self, index: usize) -> bool {
         self.rounds().needs(&self.plan.cells[index])
     }
@@ -441,7 +441,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// Whether a cell was measured in an earlier run, and runs only for the history of later cells.
+    /// Returns whether a cell was measured in an earlier run, and runs only for the history of later cells.
     fn is_replay(&self, cell: &PlannedCell) -> bool {
         self.done[cell.index as usize]
     }

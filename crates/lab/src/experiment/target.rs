@@ -1,7 +1,6 @@
 //! `[target]`: the device, file or directory under test.
 //!
-//! Not here: the lookup of devices (`lowtide_files::device`), and the checks of disks before they are overwritten
-//! (`lowtide_host::block`).
+//! Devices are looked up by `lowtide_files::device`. `lowtide_host::block` checks disks before they are overwritten.
 
 use super::read::{Entry, Table};
 use super::schema;
@@ -11,14 +10,14 @@ use std::fmt;
 use std::path::PathBuf;
 use toml::de::DeValue;
 
-/// An example of a device for errors.
+/// An example of a device, for errors.
 const EXAMPLE: &str = "\"intel-320-160gb\"";
 
 /// The target under test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
-    /// A simulated device, by a name for `lowtide_files::device::find`. If several are named, the first of them; the
-    /// experiment then has the factor `device`.
+    /// A simulated device, by a name for `lowtide_files::device::find`. If the experiment names several devices, this
+    /// is the first, and the experiment has the factor `device`.
     Device(String),
     /// A file, which is created if it does not exist.
     File(PathBuf),
@@ -28,7 +27,7 @@ pub enum Target {
     Block(PathBuf),
 }
 
-/// The form in campaigns: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`, `block:/dev/sdx`.
+/// The notation in campaigns: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`, `block:/dev/sdx`.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -68,7 +67,8 @@ pub(super) fn read(table: &Table<'_>) -> Option<(Target, Vec<String>)> {
     Some((target, Vec::new()))
 }
 
-/// Reads one device: a name, or a table with the parts of a name. A mode in the catalogue gets its name there.
+/// Reads one device: a name, or a table with the parts of a name. A mode of the catalogue becomes its name in the
+/// catalogue.
 pub(super) fn device(entry: &Entry<'_>) -> Option<String> {
     let DeValue::Table(_) = entry.value else { return Some(canonical(&entry.text(EXAMPLE)?)) };
     let table = entry.table()?;

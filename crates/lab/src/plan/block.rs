@@ -97,7 +97,7 @@ fn check_options(experiment: &Experiment, options: &str) -> Result<(), BadInput>
     }
 }
 
-/// Whether all cells only read from the device.
+/// Returns whether all cells only read from the device.
 pub(super) fn only_read(cells: &[PlannedCell]) -> bool {
     cells.iter().all(|cell| {
         let preparation = &cell.settings.preparation;

@@ -119,7 +119,7 @@ impl PlanTarget {
         }
     }
 
-    /// Whether the target is a model in virtual time.
+    /// Returns whether the target is a model in virtual time.
     pub fn is_simulated(&self) -> bool {
         matches!(self, PlanTarget::Simulated(_))
     }

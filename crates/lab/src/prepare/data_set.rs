@@ -145,7 +145,7 @@ impl DataSets {
 }
 
 impl Copies {
-    /// Whether copies take space on the filesystem of the data sets.
+    /// Returns whether copies take space on the filesystem of the data sets.
     fn take_space(self, folder: &Path) -> bool {
         let kind = || u64::try_from(rustix::fs::statfs(folder).ok()?.f_type).ok();
         match self {

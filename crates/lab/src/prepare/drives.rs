@@ -57,7 +57,7 @@ pub fn devices(settings: &Settings) -> impl Iterator<Item = &str> {
     settings.device.as_deref().into_iter().chain(log_device(settings))
 }
 
-/// Whether a cell begins with erased drives.
+/// Returns whether a cell begins with erased drives.
 pub fn erases(cell: &PlannedCell) -> bool {
     cell.purge_before.erases() || cell.settings.preparation.forgets_history()
 }
@@ -228,7 +228,8 @@ fn known_history<H>(
     }
 }
 
-/// Whether servers write dirty neighbours of a page. Current servers do so only on a rotational device.
+/// Returns whether servers are to write dirty neighbours of a page. Current servers write neighbours only on a
+/// rotational device.
 fn wants_neighbours(cell: &PlannedCell) -> bool {
     cell.settings.load.work.transactions().is_some_and(|oltp| {
         let of_2010 = oltp.settings.preset == Some(Preset::Y2010);

@@ -24,7 +24,7 @@ pub struct Baseline {
     pub set_at: String,
 }
 
-/// Whether a text is a valid name of a baseline: letters, digits, `-`, `_` and `.`.
+/// Returns whether a text is a valid name of a baseline: letters, digits, `-`, `_` and `.`.
 pub fn is_baseline_name(name: &str) -> bool {
     let accepted = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     !name.is_empty() && name.chars().all(accepted)

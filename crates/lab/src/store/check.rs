@@ -284,7 +284,7 @@ fn replanned(campaign: &Campaign, plan: &str) -> Option<Plan> {
     plan.starts_with(&made.identity()).then_some(made)
 }
 
-/// Whether a value of an experiment, or a nested value, names a file that a plan would read.
+/// Returns whether a value of an experiment, or a nested value, names a file that a plan would read.
 fn names_files(key: &str, value: &toml::Value) -> bool {
     match value {
         // A device given as a table: `device = { data = "…", log = "…" }`.

@@ -310,7 +310,7 @@ fn is_write_protected(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(CannotOpen | ReadOnly))
 }
 
-/// Whether a store has a write-ahead log.
+/// Returns whether a store has a write-ahead log.
 fn has_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");

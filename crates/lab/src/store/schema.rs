@@ -116,7 +116,7 @@ pub(super) fn columns_of(table: &str) -> &'static [TableColumn] {
 /// Columns added after the first format: table, column, first format with the column.
 const ADDED: [(&str, &str, i32); 1] = [("campaign", "resolved", KINDS)];
 
-/// Whether `own` are the columns of a table in a store of this format, in any order.
+/// Returns whether `own` are the columns of a table in a store of this format, in any order.
 pub(super) fn fits(table: &str, own: &[TableColumn], format: i32) -> bool {
     let known = columns_of(table);
     let since = |column: &TableColumn| {
