@@ -1,6 +1,6 @@
 //! Errors that fail a cell.
 //!
-//! The store and the display keep them as text. Not here: errors that end a campaign (`campaign`).
+//! The store and the display keep these errors as text. Errors that end a campaign are in module `campaign`.
 
 use lowtide_core::{Bytes, DeviceError};
 use lowtide_host::HostError;
@@ -14,7 +14,7 @@ pub enum CellError {
     /// The machine or its target refused or failed.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A model refused a request, or failed at one.
+    /// A model refused a request, or a request failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// A database failed.
@@ -34,7 +34,7 @@ pub enum CellError {
     /// A modelled database outgrew its drive, which has this capacity.
     #[error("the database has grown past the end of the device, which has {0}: each new order adds rows")]
     Outgrown(Bytes),
-    /// The cell of this number failed, and left this one without its history.
+    /// The cell with this number failed, so the history of this cell is missing.
     #[error("the history it needs is missing: cell {0} failed")]
     BrokenHistory(u32),
     /// The history of the drive with this name is unknown.

@@ -1,7 +1,8 @@
 //! Writes the load of an experiment as a fio job file, with one section per cell, run in order (`stonewall`).
 //!
-//! Settings that fio cannot express become comments. So does a block device as the target, because fio would overwrite it without
-//! confirmation. Inserts and databases have no job file: they are not a list of requests. lowtide does not run the job.
+//! Settings that fio cannot express become comments. A block device as the target also becomes a comment, because fio
+//! would overwrite it without confirmation. Inserts and databases have no job file, because they are not a list of
+//! requests. lowtide does not run the job.
 
 use crate::experiment::{
     Fill, Length, Load, Pace, Preparation, Purge, Replay, ReplayPace, Sync, Target, Work,
@@ -10,7 +11,7 @@ use crate::plan::{Plan, PlannedCell};
 use lowtide_core::workload::{Access, Blocks, Distribution};
 use std::fmt::Write;
 
-/// The load is not a list of requests, so fio cannot run it.
+/// The error for a load that is not a list of requests, so that fio cannot run it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0} no requests that fio could make")]
 pub struct NotRequests(&'static str);
@@ -216,7 +217,8 @@ impl Job {
         }
     }
 
-    /// Writes an option that fio accepts only as a whole number. If `value` is not whole, a comment gives it as `label`.
+    /// Writes an option that fio accepts only as a whole number. If `value` is not whole, it is rounded, and a
+    /// comment names it `label` and gives the exact value.
     fn rounded(&mut self, name: &str, value: f64, label: &str) {
         let whole = value.round().max(1.0);
         if (whole - value).abs() > 1e-9 {
@@ -225,7 +227,8 @@ impl Job {
         self.option(name, whole as u64);
     }
 
-    /// Rounds shares to whole percents that sum to 100. If rounding changed them, a comment gives the exact values as `label`.
+    /// Rounds shares to whole percents that sum to 100. If rounding changed a share, a comment names the shares
+    /// `label` and gives the exact values.
     fn percents(&mut self, label: &str, shares: impl Iterator<Item = f64>) -> Vec<u64> {
         let exact: Vec<f64> = shares.map(|share| share * 100.0).collect();
         let mut percents: Vec<u64> = exact.iter().map(|percent| percent.round() as u64).collect();
@@ -247,7 +250,7 @@ impl Job {
     }
 }
 
-/// Escapes colons, at which fio ends a file name.
+/// Escapes colons, because fio ends a file name at a colon.
 fn escaped(path: &str) -> String {
     path.replace(':', "\\:")
 }

@@ -1,8 +1,9 @@
 //! The pipeline of lowtide: experiment → plan → prepare → load → store.
 //!
-//! Each stage is a module and takes only the result of the stage before it; [`campaign`] runs them. Leaves
-//! out the models (crate `lowtide-device`), everything Linux (crate `lowtide-host`), reports (crate
-//! `lowtide-report`) and the command line (crate `lowtide-cli`).
+//! Each stage is a module and takes only the result of the previous stage; [`campaign`] runs the stages.
+//!
+//! Other crates contain the models (`lowtide-device`), all code for Linux (`lowtide-host`), the reports
+//! (`lowtide-report`) and the command line (`lowtide-cli`).
 
 pub mod campaign;
 mod cell_error;

@@ -1,6 +1,6 @@
 //! Reads the drive's own counters before and after a campaign, and detects other users of the device during a load.
 //!
-//! Not here: the lifetime computed from the counters (`lowtide_report::lifetime`).
+//! The lifetime is computed from these counters in `lowtide_report::lifetime`.
 
 use crate::smart::Reading;
 use lowtide_core::Bytes;
@@ -8,19 +8,20 @@ use lowtide_host::block::{Disk, Traffic};
 use lowtide_record::fact::{Fact, LOG, WARNING};
 use std::path::Path;
 
-/// Foreign traffic up to this share of the load's own traffic is ignored: it may come from the filesystem or lowtide.
+/// Foreign traffic up to this share of the load's own traffic is ignored, because it may come from the filesystem or
+/// from lowtide.
 const SHARE: f64 = 0.05;
-/// Foreign traffic up to this amount is ignored as well.
+/// Foreign traffic up to this amount is also ignored.
 const IGNORED: Bytes = Bytes::mib(4);
 
-/// The share of a drive's rated life that writing `bytes` uses, and the counters from which it was computed. `None` if the drive
-/// does not report its used life, or reports 0 %.
+/// The share of a drive's rated life that writing `bytes` uses, and the counters from which the share was computed.
+/// `None` if the drive does not report its used life, or reports 0 %.
 pub fn share_of_life(disk: &Disk, bytes: Bytes) -> Option<(f64, String)> {
     let (reading, _) = read_counters(disk, "now");
     life(&reading?, bytes)
 }
 
-/// The drive reports whole percents, which limits the accuracy.
+/// The calculation of [`share_of_life`]. Drives report whole percents, which limits the accuracy.
 fn life(reading: &Reading, bytes: Bytes) -> Option<(f64, String)> {
     let (used, host) = (reading.used_percent.filter(|used| *used >= 1.0)?, reading.host_bytes?);
     let rated = host / used * 100.0;
@@ -36,7 +37,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Begins to observe the disk that holds `path`, which need not exist yet; `None` if no disk is found.
+    /// Begins to observe the disk that holds `path`; `None` if no disk is found. `path` need not exist yet.
     pub fn beneath(path: &Path) -> Option<(Witness, Vec<Fact>)> {
         let here =
             |path: &Path| Disk::beneath(if path.as_os_str().is_empty() { Path::new(".") } else { path });
@@ -54,7 +55,8 @@ impl Witness {
         self.traffic = self.disk.traffic();
     }
 
-    /// Compares the device's traffic with that of the load of cell `label`. Returns a warning if the device did much more.
+    /// Compares the device's traffic with `own`, the traffic of the load of cell `label`. Returns a warning if the
+    /// device had much more traffic.
     pub fn load_ended(&self, label: &str, own: Traffic) -> Option<Fact> {
         let all = self.disk.traffic()?.since(self.traffic?);
         let foreign = all.since(own);

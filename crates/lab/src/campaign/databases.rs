@@ -1,6 +1,6 @@
 //! Cells of databases: copies the data set to the target, starts servers, runs terminals, and cleans up.
 //!
-//! Not here: the individual steps (`prepare::home`, `prepare::data_set`, `load::on_databases`, crate `lowtide-oltp`).
+//! The individual steps are in `prepare::home`, `prepare::data_set`, `load::on_databases` and crate `lowtide-oltp`.
 
 use super::target::{CellOutcome, CellTarget};
 use super::{Cells, Stage};
@@ -123,7 +123,7 @@ impl Running {
         sums
     }
 
-    /// The cause of an error: the message of a server that ended or logged an error, or else the error itself.
+    /// The cause of an error: the message of a server that ended or logged an error, else `error` itself.
     fn cause(&mut self, error: OltpError) -> OltpError {
         instance::why(&mut self.instances, error)
     }
@@ -157,7 +157,7 @@ impl Cells<'_> {
     ) -> CellOutcome {
         let loading = |share: f64| self.progress.cell(cell, Stage::Prepare, share, None);
         let set = databases.sets.get(&cell.settings, oltp, self.data_seed(), self.interrupt, &loading);
-        // Its drives have not seen, then, what the next ones go on from.
+        // The drives then lack the writes of this cell, so later cells cannot continue their history.
         let set = set.inspect_err(|_| databases.home.skip(cell))?;
         let mut ready = databases.prepare(cell, self.plan.cell_seed(cell), self.interrupt)?;
         let (number, run) = (0..oltp.instances, databases.run());
@@ -255,7 +255,7 @@ impl Cells<'_> {
         let device = &mut |interval: &Interval| {
             let (now, counters) = home.activity();
             now_used = running.used();
-            // If the device does not answer, the next interval includes the traffic of this one.
+            // If the device does not answer, the next interval includes the traffic of this interval.
             let since = now.zip(last).map(|(now, last)| now.since(last)).unwrap_or_default();
             let Traffic { reads, read, writes, written } = since;
             all_written += written;

@@ -1,6 +1,6 @@
 //! Thread pools for groups of cells that run concurrently.
 //!
-//! Not here: the forming of groups, and their order (`plan`).
+//! Module `plan` forms and orders the groups.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,13 +15,13 @@ pub fn on_all_cores<T: Sync>(jobs: &[T], job: impl Fn(&T) + Sync) {
     rayon::scope(|scope| (0..rayon::current_num_threads()).for_each(|_| scope.spawn(|_| worker())));
 }
 
-/// Sets how many groups run concurrently, by default one per core. Only the first call has an effect.
+/// Sets the number of groups that run concurrently; the default is one per core. Only the first call has an effect.
 pub fn set_jobs(jobs: usize) {
     // An error means that the pool already exists.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global();
 }
 
-/// Runs `f` in a thread pool of its own with `jobs` threads, for programs that run several campaigns with
+/// Runs `f` in a thread pool of its own with `jobs` threads. This suits programs that run several campaigns with
 /// different numbers of threads, or that fork between campaigns.
 ///
 /// # Panics

@@ -1,8 +1,8 @@
 //! Runs campaigns: measures every group of a plan, cell after cell, and stores the results.
 //!
 //! Groups on simulated devices run on all cores; on the host there is one group. If a cell on a model fails,
-//! the later cells of its group fail too, because their history is missing. Cells of unneeded rounds
-//! ([`Rounds`]) are skipped, and removed from the store. Not here: the display, which receives [`Progress`].
+//! the later cells of its group fail too, because their history is missing. Cells of rounds that are not needed
+//! ([`Rounds`]) are skipped, and removed from the store. The display is an implementation of [`Progress`].
 
 mod databases;
 mod jobs;
@@ -34,9 +34,9 @@ use target::{CellTarget, HeldTarget};
 
 /// Receives the progress of a campaign, on any thread.
 pub trait Progress: Sync {
-    /// A cell is being prepared or measured. `share`, 0 to 1, is complete; `last` is the last interval.
+    /// A cell is being prepared or measured. `share` is its progress, 0 to 1; `last` is the last interval.
     fn cell(&self, cell: &PlannedCell, stage: Stage, share: f64, last: Option<&Row>);
-    /// A cell was measured (`None`), or failed for a reason.
+    /// A cell was measured, or failed. `failure` is the reason for a failure.
     fn ended(&self, cell: &PlannedCell, failure: Option<&str>);
     /// A cell occupied its device for `took`, preparation included.
     fn took(&self, _cell: &PlannedCell, _took: Nanos) {}
@@ -55,22 +55,22 @@ pub trait Progress: Sync {
 /// The stage of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// It was measured in an earlier run, and runs again for the history of later cells.
+    /// The cell was measured in an earlier run, and runs again for the history of later cells.
     Replay,
-    /// Its target is being prepared.
+    /// The target of the cell is being prepared.
     Prepare,
-    /// It is being measured.
+    /// The cell is being measured.
     Measure,
 }
 
 /// The outcome of a campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its number in the store.
+    /// Number of the campaign in the store.
     pub campaign: i64,
     /// Cells that failed.
     pub failed: u32,
-    /// Whether it was interrupted.
+    /// Whether the campaign was interrupted.
     pub interrupted: bool,
 }
 
@@ -81,7 +81,7 @@ pub enum CampaignError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Store(#[from] StoreError),
-    /// The store or the file under test may not be written.
+    /// The store or the file under test must not be written.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Output(#[from] OutputError),
@@ -94,8 +94,8 @@ pub enum CampaignError {
 /// campaign of the same plan.
 ///
 /// # Errors
-/// [`CampaignError`] if the store fails or the target is refused. If the target is refused, no store is created;
-/// committed results stay.
+/// [`CampaignError`] if the store fails or the target is refused. If the target is refused, no store is created.
+/// Committed results are kept after any error.
 pub fn run(
     plan: &Plan,
     path: &Path,
@@ -173,8 +173,8 @@ impl<'a> Running<'a> {
         self.cells.run_group(group);
     }
 
-    /// Runs the cells that `choose` passes to its argument, in that order, on one target. Cells that were measured before are
-    /// skipped.
+    /// Runs the cells that `choose` passes to its argument, in that order, on one target. Cells that were measured
+    /// before are skipped.
     pub fn run_chosen(&self, choose: impl FnOnce(&mut dyn FnMut(usize))) {
         self.cells.run_chosen(choose);
     }
@@ -193,13 +193,13 @@ impl<'a> Running<'a> {
         self.cells.campaign
     }
 
-    /// Whether the campaign runs in virtual time.
+    /// Returns whether the campaign runs in virtual time.
     pub fn is_simulated(&self) -> bool {
         self.cells.plan.target.is_simulated()
     }
 }
 
-/// The state in a store of a campaign that begins or resumes.
+/// The stored state of a campaign that begins or resumes.
 pub struct Begun {
     /// Number of the campaign.
     pub campaign: i64,
@@ -216,7 +216,7 @@ const FILE_UNDER_TEST: Role = Role::new("the file under test", "--target file:PA
 /// Checks that the target of a plan can be used now.
 ///
 /// # Errors
-/// [`HostError`] with the reasons for which it is refused.
+/// [`HostError`] with the reasons for the refusal.
 pub fn check_target(plan: &Plan) -> Result<(), HostError> {
     target::acquire(plan).map(drop)
 }
@@ -346,8 +346,9 @@ impl<'a> Cells<'a> {
         target
     }
 
-    /// Runs one cell, unless it is already measured or not needed, or the user has interrupted the campaign. `broken` is the
-    /// number of the failed cell that left this one without its history; a failed cell on a model sets it for later cells.
+    /// Runs one cell, unless it is already measured or not needed, or the user has interrupted the campaign. `broken`
+    /// is the number of the failed cell that left this cell without its history. A cell that fails on a model sets
+    /// `broken` for later cells.
     fn run_cell(&self, index: usize, target: &mut dyn CellTarget, broken: &mut Option<u32>) {
         if self.interrupt.load(Ordering::Relaxed) {
             return;
@@ -396,7 +397,7 @@ impl<'a> Cells<'a> {
         self.rounds.lock().expect("nobody panics while holding it")
     }
 
-    /// Whether a cell is needed, given the cells measured so far.
+    /// Returns whether a cell is needed, given the cells measured so far.
     fn needs(&self, index: usize) -> bool {
         self.rounds().needs(&self.plan.cells[index])
     }
@@ -440,7 +441,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// Whether a cell was measured in an earlier run, and runs only for the history of later cells.
+    /// Returns whether a cell was measured in an earlier run, and runs only for the history of later cells.
     fn is_replay(&self, cell: &PlannedCell) -> bool {
         self.done[cell.index as usize]
     }

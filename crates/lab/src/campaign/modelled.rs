@@ -1,6 +1,6 @@
 //! Cells of modelled databases, on simulated drives in virtual time.
 //!
-//! Not here: the engine (`lowtide_engines::model`) and the history of the drive (`prepare`).
+//! The engine is in `lowtide_engines::model`, and the history of the drive in module `prepare`.
 
 use super::Cells;
 use super::simulated::{Models, wear};

@@ -1,6 +1,6 @@
 //! Progress of plans that run concurrently: gives every cell a unique number and the name of its plan.
 //!
-//! Not here: the display.
+//! The display is in crate `lowtide-cli`.
 
 use super::{Progress, Stage};
 use crate::plan::{Plan, PlannedCell};

@@ -1,6 +1,6 @@
 //! Cells on files of the host or on a block device, in wall time.
 //!
-//! Not here: cells of databases (`databases`).
+//! Cells of databases are in module `databases`.
 
 use super::target::{CellOutcome, CellTarget};
 use super::{Cells, Stage};
@@ -80,7 +80,7 @@ impl CellTarget for OnHost<'_> {
             cells.record([("mounted-with".to_owned(), options)]);
         }
         cells.record(self.witness.as_ref().and_then(|witness| witness.load_ended(&cell.label(), own)));
-        // After a failed load the files may be unusable, and a stuck thread may still write to them.
+        // After a failed load the files may be unusable, or a stuck thread may still write to them.
         if !loaded.as_ref().is_ok_and(|(_, summary)| summary.stuck_threads == 0) {
             self.target.give_up()?;
         }

@@ -1,6 +1,6 @@
 //! Cells on models in virtual time.
 //!
-//! Not here: modelled databases (`modelled`).
+//! Modelled databases are in module `modelled`.
 
 use super::target::{CellOutcome, CellTarget};
 use super::{Cells, Stage};

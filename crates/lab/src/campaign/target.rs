@@ -1,6 +1,6 @@
 //! The target of the cells of a campaign: one trait, with an implementation for each kind of target.
 //!
-//! Not here: preparation (`crate::prepare`) and measurement (`crate::load`).
+//! Preparation is in `crate::prepare`, and measurement in `crate::load`.
 
 use super::Cells;
 use super::databases::Databases;
@@ -27,11 +27,11 @@ pub(super) trait CellTarget {
         Vec::new()
     }
 
-    /// Prepares the target for a cell, measures the cell, and appends its intervals to `rows`. A cell on a model that was
-    /// measured in an earlier run is only replayed.
+    /// Prepares the target for a cell, measures the cell, and appends its intervals to `rows`. On a model, a cell
+    /// that was measured in an earlier run is only replayed.
     fn measure(&mut self, cells: &Cells<'_>, cell: &PlannedCell, rows: &mut Vec<Row>) -> CellOutcome;
 
-    /// Notes a cell that was measured in an earlier run, whose writes are therefore not on the target.
+    /// Records that a cell does not run because an earlier run measured it. Its writes are missing on the target.
     fn skip(&mut self, _cell: &PlannedCell) {}
 
     /// Restores the target, and returns facts to record.

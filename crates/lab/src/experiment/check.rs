@@ -1,6 +1,6 @@
 //! Checks between tables: the workload, the sweep and the steps together.
 //!
-//! Not here: checks that need the target, such as the size of the data (`plan`).
+//! Checks that need the target, such as a check of the size of the data, are in module `plan`.
 
 use super::error::Problems;
 use super::event;
@@ -47,8 +47,8 @@ impl Parts<'_> {
         self.sizes();
     }
 
-    /// Refuses a factor of `[sweep]` with another value elsewhere. `[target]` always names one device; with the factor
-    /// `device`, the sweep names the devices to compare.
+    /// Refuses a factor of `[sweep]` with another value elsewhere. `[target]` always names one device; with the
+    /// factor `device`, the sweep names the devices to compare.
     fn once_only(&self) {
         for factor in FactorName::NAMES {
             let base = match *factor {
@@ -105,7 +105,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Refuses factors of requests, which a trace fixes.
+    /// Refuses factors of requests, because a trace fixes the requests.
     fn traced(&self) {
         let varies = ["file_size", "utilisation", "depth", "reserve", "partition", "idle", "device"];
         for factor in FactorName::NAMES {
@@ -169,7 +169,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Refuses several sizes of a sequential stream, which threads share block by block.
+    /// Refuses several block sizes for a sequential stream, because its threads share the stream block by block.
     fn several_sizes(&self) {
         let Some(at) = self.place("workload.blocks") else { return };
         let sequential = |pattern: Pattern| pattern.access() == Access::Sequential;
@@ -208,7 +208,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Checks the target of a database, its factors, and the number of its instances.
+    /// Checks the target, the factors and the number of instances of a database.
     fn database(&self, oltp: &Oltp) {
         for name in FactorName::NAMES {
             if let (Some(at), false) = (self.swept(name), fits_databases(name)) {
@@ -322,7 +322,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Refuses settings of existing servers, which lowtide does not change.
+    /// Refuses settings of servers if the servers exist already, because lowtide does not change their settings.
     fn servers_of_others(&self, oltp: &Oltp) {
         let loads = ["servers", "engine", "warehouses", "terminals", "instances", "think", "check"];
         let lengths = ["duration", "until", "max", "precision", "interval", "steady"];
@@ -356,7 +356,7 @@ impl Parts<'_> {
         self.place(&format!("oltp.{key}")).or_else(|| self.swept(key))
     }
 
-    /// Refuses factors of databases in other loads.
+    /// Refuses factors of databases if the load is not a database.
     fn only_with_databases(&self) {
         for name in FactorName::NAMES {
             let elsewhere = [schema::WORKLOAD, schema::INSERTS, schema::AROUND_A_DATABASE];
@@ -455,7 +455,7 @@ pub(super) fn refuse_cells(problems: &Problems<'_>, cells: u128) {
     problems.add(place, format!("{cells} cells"), "here", help);
 }
 
-/// Whether an experiment with a database may vary the factor.
+/// Returns whether an experiment with a database may vary the factor.
 fn fits_databases(factor: &str) -> bool {
     schema::OLTP.contains(factor) || schema::AROUND_A_DATABASE.contains(factor)
 }

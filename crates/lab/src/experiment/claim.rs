@@ -1,6 +1,6 @@
-//! `[[claim]]`: a sentence of a study, and a condition on measured numbers that tests it.
+//! `[[claim]]`: a sentence of a study, and a condition on measured numbers that tests the sentence.
 //!
-//! Not here: the test (`lowtide_studies::validate`).
+//! `lowtide_studies::validate` evaluates the condition.
 
 use super::comparison::study;
 use super::finding::{self, Finding, Form};
@@ -22,13 +22,13 @@ words! {
 
 /// A sentence of a study, as a condition on measured numbers.
 ///
-/// With the form `value` every selected cell is checked. Other forms check the ratio of means, or with `each`
-/// the ratio of every pair: the first selected cell with the first cell of `against`, and so on.
+/// With the form `value`, every selected cell is checked. Other forms check the ratio of means. With `each`, they
+/// check the ratio of every pair instead: the first selected cell with the first cell of `against`, and so on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// A short name: `larger-is-slower`.
     pub name: String,
-    /// The sentence, in our words.
+    /// The sentence, paraphrased.
     pub says: String,
     /// The study: `e02`.
     pub study: String,
@@ -114,7 +114,7 @@ fn one(table: &Table<'_>, steps: &[Step]) -> Option<Claim> {
     })
 }
 
-/// Checks that `each` and `order` have several numbers.
+/// Checks that `each` and `order` apply to several numbers.
 fn fits(table: &Table<'_>, finding: &Finding, each: bool) -> bool {
     let value = finding.form == Form::Value;
     if let (Some(entry), true, true) = (table.get("each"), each, value) {

@@ -1,6 +1,6 @@
 //! `[[published]]`: published numbers, and the measured numbers to compare with them.
 //!
-//! Not here: the comparison (crate `lowtide-report`).
+//! The comparison is in crate `lowtide-report`.
 
 use super::finding::{self, Finding};
 use super::read::{Entry, Table};
@@ -23,8 +23,8 @@ words! {
 
 /// One comparison with a published number.
 ///
-/// If several cells are selected, a bound holds for each of them, `stable-by` is the latest, and every other measure is
-/// the mean over them. A form other than `value` is computed from those means.
+/// If several cells are selected, a bound must hold for every cell, `stable-by` is the latest of all cells, and every
+/// other measure is the mean of all cells. A form other than `value` is computed from these means.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The published row.
@@ -63,7 +63,7 @@ fn one(table: &Table<'_>, steps: &[Step]) -> Option<Comparison> {
     })
 }
 
-/// The study that the key `study` names.
+/// The study named by the key `study`.
 pub(super) fn study(table: &Table<'_>) -> Option<&'static Study> {
     let entry = table.require("study", "\"e02\"")?;
     match catalogue::study(&entry.text("\"e02\"")?) {
@@ -72,7 +72,7 @@ pub(super) fn study(table: &Table<'_>) -> Option<&'static Study> {
     }
 }
 
-/// The row of a study that a number names.
+/// The row of a study with the number at `entry`, counted from 1.
 pub(super) fn row(entry: &Entry<'_>, study: &'static Study) -> Option<&'static Published> {
     let line = entry.count()? as usize;
     study.rows.get(line - 1).or_else(|| {

@@ -1,8 +1,8 @@
 //! The text of an experiment, and the source of each part of it.
 //!
-//! Overrides are spliced into the text, so the effective text is itself an experiment file that can be stored
-//! and run again. A [`Document`] records whether bytes came from the file or from a `--set`, so that an error points at
-//! the user's input. Not here: the meaning of keys.
+//! Overrides are spliced into the text, so the effective text is itself an experiment file that can be stored and run
+//! again. A [`Document`] records whether bytes came from the file or from a `--set`, so that an error points at the
+//! user's input. A document does not know the meaning of its keys.
 
 use super::error::{Problem, Source};
 use super::excerpt::Excerpt;
@@ -19,11 +19,11 @@ use toml::de::{DeTable, DeValue};
 pub(super) enum Origin {
     /// Copied from the source, from this offset on.
     Verbatim(Source, usize),
-    /// Generated for this span of the source. Every byte of the run refers to the entire span.
+    /// Generated for this span of the source. Errors in the run point at the entire span.
     Generated(Source, Range<usize>),
 }
 
-/// The spans of a key and its value in the text.
+/// The spans of a key and of its value in the text.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) key: Range<usize>,
@@ -78,7 +78,7 @@ impl Document {
         }
     }
 
-    /// Replaces `range` of the text by runs of other origin.
+    /// Replaces `range` of the text by `runs`.
     pub(super) fn spliced(&self, range: Range<usize>, runs: Vec<(String, Origin)>) -> Result<Self, Problem> {
         let mut pieces = self.cut(0..range.start);
         pieces.extend(runs.iter().map(|(text, origin)| (text.len(), origin.clone())));

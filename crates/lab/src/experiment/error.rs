@@ -1,7 +1,7 @@
-//! Bad input: the problems of an experiment, with their positions and the accepted input.
+//! [`BadInput`]: the problems of an experiment, with their positions and the accepted input.
 //!
-//! One [`BadInput`] has all problems that were found, each with its position in a line of the experiment file or in the
-//! text of a `--set`. Not here: printing problems, which miette does.
+//! One [`BadInput`] has all problems that were found, each with its position in a line of the experiment file or in
+//! the text of a `--set`. miette prints the problems.
 
 use super::document::Document;
 use super::excerpt::Excerpt;
@@ -56,7 +56,7 @@ impl Problem {
 
 /// All problems of an experiment, at least one.
 ///
-/// The first problem is the miette [`Diagnostic`], and the others are related to it.
+/// The first problem is the miette [`Diagnostic`]; the other problems are its related diagnostics.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{first}")]
 pub struct BadInput {
@@ -124,7 +124,7 @@ impl<'d> Problems<'d> {
         self.found.borrow().is_empty()
     }
 
-    /// Returns all problems as an error, in the order of the text, if there are any.
+    /// Returns an error with all problems, in the order of the text, unless there are none.
     pub(super) fn finish(&self) -> Result<(), BadInput> {
         let mut found = self.found.take();
         found.sort_by_key(|(at, _)| *at);

@@ -1,6 +1,6 @@
 //! `[[event]]`: events of a simulated device during the load, in every cell.
 //!
-//! Not here: triggering the events (`load::events`), and their effects on a device (`lowtide_device::{power, fault}`).
+//! Module `load::events` triggers the events. `lowtide_device::{power, fault}` model their effects on a device.
 
 use super::error::Problems;
 use super::length::Length;
@@ -27,7 +27,7 @@ words! {
     Fail = "fail",
 }
 
-/// An event and its time.
+/// An event with its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// Time since the load began.
@@ -63,7 +63,7 @@ pub enum Happens {
 }
 
 impl Event {
-    /// The event of an experiment whose times are divided by `scale`.
+    /// The same event with its times divided by `scale`.
     pub(crate) fn scaled(&self, scale: u64) -> Event {
         let shorter = |span: Nanos| span / scale.max(1);
         let mut what = self.what.clone();
@@ -152,7 +152,7 @@ fn faults(table: &Table<'_>) -> Option<Faults> {
         return None;
     }
     if let Err(error) = faults.validate() {
-        // `read-errors` and `write-errors` are one key here; the fields of `slow` are keys of their own.
+        // In an experiment, `read-errors` and `write-errors` are single keys, and each field of `slow` is a key.
         let (key, part) = error.key.split_once('.').unwrap_or((error.key, ""));
         let entry = table.get(key).or_else(|| table.get(part))?;
         return entry.refuse(error.message, "a number within these limits");
@@ -160,7 +160,7 @@ fn faults(table: &Table<'_>) -> Option<Faults> {
     Some(faults)
 }
 
-/// Records impossible events: on a real target, in a load whose requests have times of their own, or after the end.
+/// Records impossible events: on a real target, in a load that is not a closed loop, or after the end of the load.
 pub(super) fn check(problems: &Problems<'_>, target: Option<&Target>, load: &Load, swept_rate: bool) {
     if load.events.is_empty() {
         return;

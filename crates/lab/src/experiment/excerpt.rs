@@ -1,8 +1,8 @@
 //! The text of an experiment in errors, without its passwords.
 //!
-//! `***` replaces a password of any length, so the text after it in the line moves. Spans are moved with the text. The
-//! column in a message is that of the text as written, so that an editor finds it. Not here: finding passwords
-//! (`lowtide_files::passwords`).
+//! `***` replaces a password of any length, so the text after the password moves within the line. Spans are moved
+//! with the text. Messages give the column in the text as written, so that an editor finds the position.
+//! `lowtide_files::passwords` finds the passwords.
 
 use lowtide_files::passwords::{self, Hidden};
 use lowtide_oltp::HIDDEN;
@@ -10,12 +10,12 @@ use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanConten
 use std::fmt;
 use std::ops::Range;
 
-/// The longest line in bytes that is shown entirely; of a longer line, a part around the fault is shown. miette cannot
-/// draw columns beyond 65535.
+/// The most bytes of a line that is shown entirely. Of a longer line, only a part around the fault is shown, because
+/// miette cannot draw columns beyond 65535.
 const LONGEST_LINE: usize = 500;
 /// Bytes shown on both sides of the mark in a longer line.
 const AROUND: usize = 60;
-/// The most bytes that are marked.
+/// The maximum length of a mark in bytes.
 const MOST_MARKED: usize = 100;
 
 /// A named text.
@@ -25,7 +25,7 @@ pub(super) struct Excerpt {
     shown: String,
     /// The spans of passwords in the text as written.
     hidden: Vec<Range<usize>>,
-    /// Addresses that messages may quote, as written and as shown.
+    /// Addresses that messages may quote: as written, and as shown.
     quoted: Vec<(String, String)>,
 }
 
@@ -74,7 +74,7 @@ impl Excerpt {
         from..to.min(end).max(at)
     }
 
-    /// Removes the passwords that a message about the text quotes.
+    /// Removes passwords from a message that may quote the text.
     pub(super) fn without(&self, message: &str) -> String {
         let mut message = message.to_owned();
         for (quoted, shown) in &self.quoted {
@@ -85,7 +85,7 @@ impl Excerpt {
         passwords::without_in_prose(&message)
     }
 
-    /// The column of a position in the text as written, minus its column in the text as shown.
+    /// The column of a position in the text as written, less its column in the text as shown.
     fn further(&self, shown: usize) -> i64 {
         let line = self.shown[..shown.min(self.shown.len())].rfind('\n').map_or(0, |at| at + 1);
         let mut longer = 0i64;
@@ -101,7 +101,7 @@ impl Excerpt {
     }
 }
 
-/// The last character boundary at or before a byte.
+/// The last character boundary at or before byte `at`.
 fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }

@@ -1,7 +1,6 @@
 //! A number to find in cells: its quantity, its part of the measurement, and its form.
 //!
-//! `[[published]]` and `[[claim]]` have the same keys for such numbers. Not here: the search (`lowtide_report::find`)
-//! and the number to compare with.
+//! `[[published]]` and `[[claim]]` have the same keys for such numbers. The search is in `lowtide_report::find`.
 
 use super::read::{Entry, Table};
 use super::selection::{self, Selection};
@@ -12,11 +11,11 @@ use lowtide_core::Nanos;
 use serde::{Deserialize, Serialize};
 
 words! {
-    /// The part of a cell's measurement, or a time.
+    /// A part of a cell's measurement, or a time.
     Measure, "measure";
-    /// The steady window. A cell without one has no such number.
+    /// The steady window. A cell without a steady window has no such number.
     Settled = "settled",
-    /// The steady window, or the last quarter if there is none.
+    /// The steady window; without a steady window, the last quarter.
     Level = "level",
     /// The first interval.
     Start = "start",
@@ -35,20 +34,20 @@ words! {
 }
 
 impl Measure {
-    /// Whether the number is a time.
+    /// Returns whether the number is a time.
     pub const fn is_time(self) -> bool {
         matches!(self, Measure::StableBy | Measure::Elapsed)
     }
 
-    /// Whether the beginning of the measurement can be left out.
+    /// Returns whether `after` can exclude the beginning of the measurement.
     const fn takes_after(self) -> bool {
         !matches!(self, Measure::Start | Measure::StableBy | Measure::Elapsed)
     }
 }
 
 words! {
-    /// The quantity, over reads and writes. For a database, latencies are those of its transactions, and bytes and
-    /// requests those of its device.
+    /// The quantity, over reads and writes. For a database, latencies are of its transactions, and bytes and requests
+    /// are of its device.
     Of, "quantity";
     /// Bytes per second.
     Throughput = "throughput",
@@ -66,7 +65,7 @@ words! {
     P99 = "p99",
     /// Bytes of NAND written per byte that the host wrote.
     WriteAmplification = "write-amplification",
-    /// Bytes that a log layer wrote per byte that was written to it.
+    /// Bytes that a log layer wrote per byte written to the layer.
     LayerAmplification = "layer-amplification",
 }
 
@@ -87,7 +86,7 @@ words! {
     Form, "form";
     /// The measured value.
     Value = "value",
-    /// The ratio of the value to that of the cells in `against`.
+    /// The ratio of the value to the value of the cells in `against`.
     Ratio = "ratio",
     /// The ratio in percent.
     Percent = "percent",
@@ -109,13 +108,13 @@ impl Form {
 /// A number to find in cells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The part of a measurement, or a time.
+    /// A part of a measurement, or a time.
     pub measure: Measure,
     /// The quantity; ignored if the measure is a time.
     pub of: Of,
     /// The form of the number.
     pub form: Form,
-    /// The measurement before this time is left out.
+    /// The measurement before this time is excluded.
     pub after: Nanos,
     /// The cells.
     pub cells: Selection,

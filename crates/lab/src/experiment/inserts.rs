@@ -1,6 +1,6 @@
-//! `[inserts]`: many connections insert into one growing index, instead of `[workload]`.
+//! `[inserts]`, an alternative to `[workload]`: many connections insert into one growing index.
 //!
-//! Not here: the engine (`lowtide_engines::inserts`), and the check that the data fits on the device (`plan`).
+//! The engine is in `lowtide_engines::inserts`. Module `plan` checks that the data fits on the device.
 
 use super::length::Length;
 use super::load::{Load, Pattern};
@@ -20,7 +20,8 @@ words! {
     Placement, "place";
     /// At the beginning of the device.
     Start = "start",
-    /// At a random position, drawn again when the number of files changes, as if they were deleted and created again.
+    /// At a random position, drawn again when the number of files changes, as if the files were deleted and created
+    /// again.
     Drawn = "drawn",
 }
 
@@ -89,7 +90,7 @@ pub(super) fn read(table: &Table<'_>) -> Load {
     }
 }
 
-/// Records contradictions between
+/// Records contradictions between the settings of the database, the log and the checkpoints.
 fn check(table: &Table<'_>, engine: &inserts::Inserts) {
     let refuse = |key: &str, fault: &str, help: &str| {
         let span = table.get(key).map_or(table.span.clone(), |entry| entry.span);
@@ -112,7 +113,7 @@ fn check(table: &Table<'_>, engine: &inserts::Inserts) {
     }
 }
 
-/// Reads a size, rounded down to a multiple of `unit`, and at least one `unit`.
+/// Reads a size of at least one `unit`, rounded down to a multiple of `unit`.
 fn size(entry: &Entry<'_>, unit: u64) -> Option<Bytes> {
     let size = entry.bytes()?;
     if size.get() < unit {

@@ -1,6 +1,6 @@
 //! The end of a measurement and the interval of its time series: `duration`, `until` or `requests`, and `interval`.
 //!
-//! Not here: the rule for steady state (`lowtide_record::analysis`).
+//! The rule for steady state is in `lowtide_record::analysis`.
 
 use super::read::{Entry, Table};
 use super::words::words;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 words! {
     /// A value of `until`.
     Until, "condition";
-    /// Until the steady level is known to the wanted precision.
+    /// Until the steady level is known to the requested precision.
     Steady = "steady",
 }
 
@@ -31,10 +31,10 @@ pub enum Length {
 }
 
 impl Length {
-    /// All requests of a trace: more requests than any trace has.
+    /// All requests of a trace. The number is larger than that of any trace.
     pub(super) const ENTIRE_TRACE: Length = Length::Requests(u64::MAX);
 
-    /// The maximum duration; `None` for a number of requests.
+    /// The maximum duration; `None` if the measurement ends after a number of requests.
     pub fn longest(self) -> Option<Nanos> {
         match self {
             Length::For(time) | Length::UntilSteady { max: time, .. } => Some(time),
@@ -86,8 +86,8 @@ pub(super) fn read(table: &Table<'_>) -> Option<Length> {
     }
 }
 
-/// Reads `interval`. The default is ten seconds, or a tenth of a shorter measurement, or one second if the measurement
-/// ends after a number of requests.
+/// Reads `interval`. The default is ten seconds, or a tenth of a shorter measurement, or one second if the
+/// measurement ends after a number of requests.
 pub(super) fn interval(table: &Table<'_>, length: Length) -> Option<Nanos> {
     let Some(entry) = table.get("interval") else {
         return Some(match length.longest() {

@@ -1,7 +1,7 @@
 //! Factors of a sweep and their levels.
 //!
-//! A [`Level`] is checked when it is read, so a swept value and a value of `[workload]` obey the same limits. Not here:
-//! lists and ranges of levels (`sweep`), and the settings that a level changes (`step`).
+//! A [`Level`] is checked when it is read, so a swept value and a value of `[workload]` obey the same limits. Lists
+//! and ranges of levels are in module `sweep`, and the settings that a level changes in module `step`.
 
 use super::load::{Pattern, Sync};
 use super::prepare::Filesystem;
@@ -40,7 +40,7 @@ macro_rules! factors {
                 }
             }
 
-            /// The factor of that name.
+            /// The factor with this name.
             pub fn from_name(name: &str) -> Option<Self> {
                 match name {
                     $($name => Some(FactorName::$variant),)+
@@ -83,7 +83,7 @@ macro_rules! factors {
     };
 }
 
-/// The type of a factor's levels.
+/// The type of the value of a level.
 trait Value: Sized {
     const KIND: LevelKind;
 
@@ -130,7 +130,7 @@ factors! {
     Utilisation(f64) = "utilisation",
     /// Threads that issue requests.
     Threads(u32) = "threads",
-    /// Requests each thread keeps in flight.
+    /// Requests that each thread keeps in flight.
     Depth(u32) = "depth",
     /// Bytes of each request.
     Block(Bytes) = "block",
@@ -158,9 +158,9 @@ factors! {
     Sync(Sync) = "sync",
     /// Requests per second of an open loop.
     Rate(f64) = "rate",
-    /// The file system made on the device.
+    /// The filesystem made on the device.
     Filesystem(Filesystem) = "filesystem",
-    /// The mount options of the file system.
+    /// The mount options of the filesystem.
     MountOptions(String) = "mount_options",
     /// The I/O scheduler of a real device.
     Scheduler(String) = "scheduler",
@@ -176,7 +176,7 @@ factors! {
     Instances(u32) = "instances",
     /// Buffer pool of each instance.
     BufferPool(Bytes) = "buffer_pool",
-    /// What a commit waits for.
+    /// The durability that a commit waits for.
     Durability(Durability) = "durability",
     /// The method of writing data files.
     FlushMethod(String) = "flush_method",
@@ -184,13 +184,13 @@ factors! {
     Doublewrite(bool) = "doublewrite",
     /// Whether neighbouring dirty pages are written with a page.
     FlushNeighbours(bool) = "flush_neighbours",
-    /// Page writes per second that a server assumes of its device.
+    /// Page writes per second of which the server assumes its device capable.
     IoCapacity(u32) = "io_capacity",
     /// Pages read ahead.
     ReadAhead(u32) = "read_ahead",
     /// Bytes of log before a checkpoint.
     LogSize(Bytes) = "log_size",
-    /// The simulated device of the log, if it is not that of the data.
+    /// The simulated device of the log, if it differs from the device of the data.
     LogDevice(String) = "log_device",
 }
 
@@ -201,13 +201,13 @@ impl From<&Level> for FactorLevel {
     }
 }
 
-/// A factor that was recorded without the kind of its levels.
+/// Converts a factor that was recorded without the kind of its levels.
 pub fn untyped(name: &str, level: String) -> FactorLevel {
     let kind = FactorName::from_name(name).map_or_else(|| LevelKind::of_text(&level), FactorName::kind);
     FactorLevel { name: name.to_owned(), level, kind }
 }
 
-/// Whether `factors` are the factors of a cell at `point`.
+/// Returns whether `factors` are the factors of a cell at `point`.
 pub fn is_at(factors: &[FactorLevel], point: &[Level]) -> bool {
     point.len() == factors.len()
         && point.iter().zip(factors).all(|(level, factor)| level.to_string() == factor.level)
@@ -219,14 +219,14 @@ impl fmt::Display for FactorName {
     }
 }
 
-/// The number of a level: bytes, nanoseconds or a count, or else a fraction.
+/// The number of a level: a whole number (bytes, nanoseconds or a count) or a fraction.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub(super) enum Raw {
     Whole(u64),
     Fraction(f64),
 }
 
-/// The fault of a number that is not a level, and the accepted numbers.
+/// The fault of a number that its factor does not accept, and the accepted numbers.
 pub(super) struct Fault(pub(super) String, pub(super) &'static str);
 
 impl FactorName {
@@ -264,17 +264,17 @@ impl FactorName {
         }
     }
 
-    /// Whether a level is understood without the factor's name: `10GiB`, but not `4`.
+    /// Returns whether a level is understood without the factor's name: `10GiB`, but not `4`.
     pub(super) fn names_itself(self) -> bool {
         self == FactorName::FileSize || self.kind() == LevelKind::Word
     }
 
-    /// Whether its levels are numbers, so that they can be a range.
+    /// Returns whether the levels are numbers, so that a range can give them.
     pub(super) fn is_numeric(self) -> bool {
         !matches!(self.kind(), LevelKind::Word | LevelKind::Flag)
     }
 
-    /// Reads a number of the kind this factor takes.
+    /// Reads a number of the factor's kind.
     pub(super) fn raw(self, entry: &Entry<'_>) -> Option<Raw> {
         match self.kind() {
             LevelKind::Size => entry.bytes().map(|bytes| Raw::Whole(bytes.get())),
@@ -290,7 +290,7 @@ impl FactorName {
         }
     }
 
-    /// The level of that number, if it is within the factor's limits.
+    /// The level with the number `raw`, if it is within the factor's limits.
     pub(super) fn level(self, raw: Raw) -> Result<Level, Fault> {
         const BLOCKS: &str = "a multiple of 512 bytes above 0, such as `\"4KiB\"` or `\"16KiB\"`";
         let out_of_range = |number: u64| format!("{number} is out of range");
@@ -348,7 +348,7 @@ impl FactorName {
 }
 
 impl Level {
-    /// Its value as a number: bytes, nanoseconds, a count or a fraction; `None` for words and flags.
+    /// The value as a number: bytes, nanoseconds, a count or a fraction; `None` for words and flags.
     pub fn number(&self) -> Option<f64> {
         FactorLevel::from(self).number()
     }

@@ -1,8 +1,8 @@
 //! `[workload]`: the requests to the target, the length of the measurement, and the rule for steady state.
 //!
 //! A pattern is an access (`random`, `sequential`) and a direction: `read`, `write`, or `mixed`, whose share of
-//! reads is `mix`. `random` and `sequential` alone mean the mixed patterns. Not here: running the load (`load`), and
-//! databases (`oltp`).
+//! reads is `mix`. `random` and `sequential` alone mean the mixed patterns. `crate::load` runs the load.
+//! Databases are in module `oltp`.
 
 use super::event::Event;
 use super::length::{self, Length};
@@ -45,7 +45,7 @@ impl Pattern {
             Pattern::RandomRead | Pattern::RandomWrite | Pattern::RandomMixed => Access::Random,
         }
     }
-    /// Whether the share of reads comes from `mix`.
+    /// Returns whether the share of reads comes from `mix`.
     pub fn is_mixed(self) -> bool {
         matches!(self, Pattern::SequentialMixed | Pattern::RandomMixed)
     }
@@ -89,17 +89,17 @@ pub struct Load {
     pub pattern: Pattern,
     /// The share of reads of a mixed pattern; other patterns ignore it.
     pub mix: f64,
-    /// Bytes of each request, or of the largest if there are several sizes.
+    /// Bytes of each request; if there are several sizes, bytes of the largest request.
     pub block: Bytes,
-    /// Several sizes, and the share of requests of each.
+    /// The sizes of requests with the share of each size, if there are several.
     pub blocks: Option<Blocks>,
-    /// Bytes of data under test; `utilisation` if absent.
+    /// Bytes of data under test; if absent, `utilisation` determines them.
     pub file_size: Option<Bytes>,
-    /// The data as a share of the target's space for data, in (0, 1]; 1 if both are absent.
+    /// The data as a share of the target's space for data, in (0, 1]. Without `file_size` and `utilisation`, 1.
     pub utilisation: Option<f64>,
     /// Threads that issue requests.
     pub threads: u32,
-    /// Requests each thread keeps in flight.
+    /// Requests that each thread keeps in flight.
     pub depth: u32,
     /// Streams of a sequential pattern.
     pub streams: u32,
@@ -121,7 +121,7 @@ pub struct Load {
     pub interval: Nanos,
     /// The rule that finds the steady window.
     pub steady: SteadyRule,
-    /// Requests of the pattern, or other work.
+    /// The work: requests of the pattern, or an alternative.
     #[serde(flatten)]
     pub work: Work,
     /// Events of the device during the load, in order of time.
@@ -243,7 +243,7 @@ impl Load {
         }
     }
 
-    /// Applies every key of `table` that is in `keys` and a factor.
+    /// Applies every key of `table` that is a factor and in `keys`.
     pub(super) fn set_factors(&mut self, table: &Table<'_>, keys: &Keys) {
         for entry in table.in_order() {
             let factor = FactorName::from_name(&entry.name).filter(|_| keys.contains(&entry.name));

@@ -1,8 +1,8 @@
 //! The experiment: a question about storage, as a file that can be run.
 //!
-//! [`Experiment::parse`] resolves a text once: it fills in every default, parses every size and time, and checks every
-//! name, so that no later stage parses again. It reports all errors together as one [`BadInput`], each at the line of
-//! the file or the `--set` that caused it.
+//! [`Experiment::parse`] resolves a text once: it fills in every default, parses every size and time, and checks
+//! every name, so that no later stage parses again. It reports all errors together as one [`BadInput`], each at the
+//! line of the file or the `--set` that caused it.
 //!
 //! ```text
 //! name, title, question, source   identity and origin
@@ -20,8 +20,8 @@
 //! [[not-compared]]    published numbers that are not compared, and why
 //! ```
 //!
-//! Not here: checks that need the target, such as the size of the data. Later stages make them, and point at a key by
-//! [`Experiment::blame`].
+//! Later stages make the checks that need the target, such as a check of the size of the data. Their errors point at
+//! a key by [`Experiment::blame`].
 
 mod check;
 mod claim;
@@ -91,13 +91,13 @@ use std::ops::{Deref, DerefMut, Range};
 /// An experiment, fully resolved.
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    /// A short name, for files and campaigns.
+    /// A short name for files and campaigns.
     pub name: String,
     /// One-line title; defaults to the name.
     pub title: String,
-    /// The question that it answers.
+    /// The question that the experiment answers.
     pub question: Option<String>,
-    /// Its source: `published/e02`, or an address.
+    /// The source of the experiment: `published/e02`, or an address.
     pub source: Option<String>,
     /// Published numbers that are not compared, with the reason.
     pub not_compared: Vec<NotCompared>,
@@ -169,9 +169,10 @@ impl Experiment {
         swept.unwrap_or_else(|| format!("{table}.{factor}"))
     }
 
-    /// An error that points at the value of `path`, or at the table around it if the value is a default.
+    /// Returns an error that points at the value of `path`. If the value is a default, the error points at the
+    /// surrounding table.
     ///
-    /// For errors that later stages find, such as data that is larger than the device.
+    /// Later stages use it for the errors that they find, such as data that is larger than the device.
     pub fn blame(&self, path: &str, message: impl Into<String>, help: impl Into<String>) -> BadInput {
         let place = self.document.nearest_place(path);
         let span = place.map_or(0..0, |place| place.value.clone());
@@ -246,8 +247,8 @@ impl Experiment {
     }
 }
 
-/// Published numbers that no experiment of the catalogue compares, with the reason, in addition to the
-/// `[[not-compared]]` tables of experiment files.
+/// Published numbers that no experiment of the catalogue compares, with the reason. The `[[not-compared]]` tables of
+/// experiment files list further numbers.
 pub fn compared_by_none() -> Vec<NotCompared> {
     let text = include_str!("../../../../published/not-compared.toml");
     let document = Document::new("published/not-compared.toml", text).expect("a test reads the list");
@@ -282,7 +283,7 @@ fn read_load(root: &Table<'_>) -> Option<load::Load> {
     Some(read(&entry.table()?))
 }
 
-/// Records a `source` of the form `published/…` that is not a study. Other sources are free text.
+/// Records a `source` of the form `published/…` that names no study. Other sources are free text.
 fn check_source(source: &str, entry: &read::Entry<'_>) {
     let Some(study) = source.strip_prefix("published/") else { return };
     if let Err(unknown) = lowtide_files::catalogue::study(study) {

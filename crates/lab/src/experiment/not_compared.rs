@@ -1,6 +1,6 @@
 //! `[[not-compared]]`: published numbers without a comparison, and the reason.
 //!
-//! Not here: the test that every published row is compared or has a reason (`tests::catalogue`).
+//! `tests::catalogue` checks that every published row is compared or has a reason.
 
 use super::comparison::{row, study};
 use super::read::Table;

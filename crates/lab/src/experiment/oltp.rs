@@ -1,7 +1,7 @@
-//! `[oltp]`: TPC-C on a database whose data is on the target, instead of `[workload]`.
+//! `[oltp]`, an alternative to `[workload]`: TPC-C on a database whose data is on the target.
 //!
-//! Not here: the meaning of the settings for each engine (crate `lowtide-oltp`), and the check that the data fits on
-//! the target (`plan`).
+//! The meaning of the settings for each engine is in crate `lowtide-oltp`. Module `plan` checks that the data fits on
+//! the target.
 
 use super::level::Level;
 use super::load::{Load, Pattern};
@@ -15,7 +15,7 @@ use lowtide_oltp::Address;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Approximate bytes of a warehouse in a database, for plans.
+/// Approximate bytes of a warehouse in a database.
 const WAREHOUSE: Bytes = Bytes::mib(100);
 /// Approximate bytes of a database without warehouses: items, logs and the files of the server.
 const EMPTY: Bytes = Bytes::mib(200);
@@ -36,9 +36,9 @@ pub struct Oltp {
     pub think: bool,
     /// Whether the consistency conditions are checked before and after each cell.
     pub check: bool,
-    /// A directory for the log, if it is not with the data.
+    /// A separate directory for the log.
     pub log_directory: Option<PathBuf>,
-    /// A simulated device for the log.
+    /// A separate simulated device for the log.
     pub log_device: Option<String>,
 }
 
@@ -48,14 +48,15 @@ impl Oltp {
         WAREHOUSE * u64::from(self.warehouses) + EMPTY * u64::from(self.instances)
     }
 
-    /// The settings of each instance. Data files are sized so that the data fills all of them and the last grows little.
+    /// The settings of each instance. Data files are sized so that the data fills all of them and the last grows
+    /// little.
     pub(crate) fn of_instance(&self) -> Settings {
         let share = self.data() / u64::from(self.instances.max(1));
         let data_file_size = self.settings.data_files.map(|files| share * 4 / 5 / u64::from(files.max(1)));
         Settings { data_file_size, ..self.settings.clone() }
     }
 
-    /// Divides data and memory by `scale`. The number of warehouses may become 0.
+    /// The settings with data and memory divided by `scale`. The number of warehouses may become 0.
     pub(crate) fn scaled(&self, scale: u64) -> Oltp {
         let smaller = |size: Bytes| size / scale;
         let warehouses = u32::try_from(u64::from(self.warehouses) / scale).expect("not more than before");
@@ -150,7 +151,7 @@ fn transactions(table: &Table<'_>) -> Oltp {
     }
 }
 
-/// A string, or a list of strings.
+/// Reads a string or a list of strings.
 fn texts(entry: &Entry<'_>) -> Vec<String> {
     let example = "\"mariadb://user:password@host/tpcc\"";
     match entry.elements() {

@@ -1,6 +1,6 @@
 //! `[before-each-cell]`, and `precondition` of a step: the history of the target before a measurement.
 //!
-//! Not here: carrying it out (the stage `prepare`), and the limits of the target (`plan`).
+//! The stage `prepare` carries out the preparation. Module `plan` checks the limits of the target.
 
 use super::length::Length;
 use super::level::{FactorName, Level};
@@ -15,7 +15,7 @@ words! {
     /// The method of erasing the device.
     #[derive(Default)]
     Purge, "purge";
-    /// None: the device keeps its history.
+    /// No purge: the device keeps its history.
     #[default]
     None = "none",
     /// Every address is trimmed.
@@ -68,13 +68,13 @@ words! {
     Sequential = "sequential",
     /// Every block once, in random order.
     Random = "random",
-    /// From the first byte to the last, and then blocks of 16 KiB in random order until as many bytes were written as there
-    /// is NAND, so that no free block is left over from the last purge.
+    /// From the first byte to the last, and then blocks of 16 KiB in random order until as many bytes were written as
+    /// there is NAND, so that no free block is left over from the last purge.
     Aged = "aged",
 }
 
 impl Purge {
-    /// Whether the drive is as new after the purge, except for wear.
+    /// Returns whether the drive is as new after the purge, except for wear.
     pub fn erases(self) -> bool {
         !matches!(self, Purge::None | Purge::Trim)
     }
@@ -89,7 +89,7 @@ pub struct Layout {
     pub reserve: f64,
     /// The size of the partition on the device; `None` for the entire device.
     pub partition: Option<Bytes>,
-    /// Files of equal size that the data is split over.
+    /// Number of files of equal size that contain the data.
     pub files: u32,
     /// Whether mkfs trims the partition first.
     pub mkfs_trims: bool,
@@ -135,7 +135,7 @@ pub struct Precondition {
 }
 
 impl Precondition {
-    /// The most passes: more are a typing error.
+    /// The most passes. A larger number is probably a typing error.
     const MOST_TIMES: u32 = 1000;
 
     /// The load that writes `data`: one thread with 16 requests in flight.
@@ -162,8 +162,8 @@ impl Precondition {
 }
 
 impl Preparation {
-    /// Whether a cell with this preparation is independent of earlier cells, except for wear, so that it may run on a
-    /// device of its own. Other cells run in order on one device.
+    /// Returns whether a cell with this preparation is independent of earlier cells, except for wear. Such a cell may
+    /// run on a device of its own; other cells run in order on one device.
     pub fn forgets_history(&self) -> bool {
         self.purge.erases()
     }

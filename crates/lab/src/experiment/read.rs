@@ -1,7 +1,7 @@
 //! Reads the tables of a document, key by key, and records every problem.
 //!
-//! A reader returns `None` after it recorded a problem, so that callers do not report the problem again. Not here: the
-//! meaning of keys.
+//! A reader returns `None` after it recorded a problem, so that callers do not report the problem again. The module
+//! of each table defines the meaning of its keys.
 
 use super::error::Problems;
 use super::schema::Keys;
@@ -16,7 +16,7 @@ pub(super) struct Table<'a> {
     pub(super) problems: &'a Problems<'a>,
     /// Dotted path in the document, empty for the root.
     pub(super) path: String,
-    /// Its header, or the entire inline table.
+    /// The span of its header, or of the entire inline table.
     pub(super) span: Range<usize>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Table<'a> {
         self.value_or(key, None, |entry| read(entry).map(Some))
     }
 
-    /// Replaces `value` by the value of `key`, if the key is present and its value is good.
+    /// Replaces `value` by the value of `key`, if the key is present and its value is accepted.
     pub(super) fn update<T>(&self, key: &str, value: &mut T, read: impl FnOnce(&Entry<'a>) -> Option<T>) {
         if let Some(new) = self.get(key).and_then(|entry| read(&entry)) {
             *value = new;
@@ -128,7 +128,7 @@ impl<'a> Table<'a> {
         entry
     }
 
-    /// All entries in the order they are written.
+    /// All entries in the order of the text.
     pub(super) fn in_order(&self) -> Vec<Entry<'a>> {
         let mut entries: Vec<_> = self.map.iter().map(|(key, value)| self.entry(key, value)).collect();
         entries.sort_by_key(|entry| entry.key_span.start);

@@ -1,6 +1,6 @@
 //! `[repeat]`: the number of repetitions of each cell, their order, and the condition that ends them early.
 //!
-//! Not here: ordering the cells (`plan`).
+//! Module `plan` orders the cells.
 
 use super::read::{Entry, Table};
 use super::schema;
@@ -19,7 +19,7 @@ words! {
     Interleaved = "interleaved",
 }
 
-/// The most repetitions: more are a typing error.
+/// The most repetitions. A larger number is probably a typing error.
 const MOST_TIMES: u32 = 10_000;
 
 /// The repetitions of the cells of a step.
@@ -29,7 +29,7 @@ pub struct Repeat {
     pub times: u32,
     /// The order of the cells of a step.
     pub order: Order,
-    /// The seed of every random choice of a campaign, unless the command line gives one.
+    /// The seed of every random choice of a campaign, unless the command line gives a seed.
     pub seed: u64,
     /// The value that ends the repetitions, which are then rounds, as soon as it is steady.
     pub track: Option<Track>,

@@ -1,6 +1,6 @@
 //! `trace`, `pace` and `wrap` of `[workload]`: recorded requests instead of a pattern.
 //!
-//! Not here: reading the trace, which the plan does, because an experiment in a store may outlive its trace.
+//! The plan reads the trace, because an experiment in a store may outlive its trace.
 
 use super::read::{Entry, Table};
 use super::schema;
@@ -26,9 +26,9 @@ pub struct Replay {
     pub path: PathBuf,
     /// When its requests are issued.
     pub pace: ReplayPace,
-    /// Whether requests beyond the end of the data wrap around to its beginning. If not, they are refused.
+    /// Whether requests beyond the end of the data wrap around to its beginning. If not, such requests are refused.
     pub wrap: bool,
-    /// Its requests, at their positions in the data. The plan reads them.
+    /// The requests, at their positions in the data; `None` until the plan reads the trace.
     #[serde(skip)]
     pub trace: Option<Arc<Trace>>,
 }

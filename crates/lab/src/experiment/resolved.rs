@@ -28,7 +28,7 @@ pub struct Resolved {
     pub claims: Vec<Claim>,
 }
 
-/// The experiment of a campaign is unreadable.
+/// The error for a campaign whose experiment is unreadable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the experiment of campaign `{campaign}` does not read back: {why}")]
 pub struct Unreadable {
@@ -57,7 +57,7 @@ impl Resolved {
         }
     }
 
-    /// Reads a JSON text. `None` if the text is not a valid resolved experiment; like the store, it is untrusted.
+    /// Reads a JSON text; `None` if it is not a valid resolved experiment. The text is untrusted, as is the store.
     fn from_json(json: &str) -> Option<Resolved> {
         let resolved: Resolved = serde_json::from_str(json).ok()?;
         let is_step = |step: &Step| {
@@ -84,7 +84,7 @@ impl Resolved {
         serde_json::to_string(self).expect("plain values serialise")
     }
 
-    /// Returns whether it runs modelled databases, in virtual time.
+    /// Returns whether the experiment runs modelled databases, in virtual time.
     pub fn is_modelled(&self) -> bool {
         let Some(oltp) = self.load.work.transactions() else { return false };
         let swept = self.steps.iter().filter_map(|step| step.factor(FactorName::Engine));
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// Damaged JSON that is not a valid resolved experiment.
+    /// Damaged JSON texts that are not valid resolved experiments.
     fn harms() -> Vec<(&'static str, Value)> {
         let factor = |name: &str, levels: Value| json!({ "name": name, "levels": levels });
         let sound = serde_json::to_value(resolved()).expect("plain values serialise");

@@ -1,7 +1,7 @@
 //! The keys of an experiment file, by table, and the tables that a short key may mean.
 //!
-//! Reading a table, errors about unknown keys and `--set` all use these names. Not here: the values of the keys, which
-//! the module of each table checks.
+//! Reading a table, errors about unknown keys and `--set` all use these names. The module of each table checks the
+//! values of its keys.
 
 /// A table of an experiment file and its keys.
 pub(super) struct Keys {
@@ -88,17 +88,17 @@ pub(super) const REPLACED_BY_TRACE: Keys = Keys::new(
     "workload",
     "pattern mix block blocks threads streams sync zipf hot-cold zones rate arrival duration until max precision",
 );
-/// Factors outside of `[oltp]` that an experiment with a database may vary.
+/// Factors outside `[oltp]` that an experiment with a database may vary.
 pub(super) const AROUND_A_DATABASE: Keys =
     Keys::new("sweep", "device filesystem mount_options scheduler reserve partition idle");
-/// Lists of tables. They are the experiment's question, and can be changed only in its file.
+/// Lists of tables. They define the experiment's question, and can be changed only in its file.
 pub(super) const LISTS: [&str; 5] = ["event", "step", "published", "claim", "not-compared"];
 
-/// Tables that `--set` reaches.
+/// Tables whose keys `--set` can change.
 const SETTABLE: [&Keys; 10] =
     [&ROOT, &TARGET, &PREPARATION, &LAYOUT, &WORKLOAD, &HOT_COLD, &INSERTS, &OLTP, &SWEEP, &REPEAT];
 
-/// Tables of loads. An experiment has one of them.
+/// Tables of loads. An experiment has exactly one load.
 pub(super) const LOADS: [&str; 3] = ["workload", "inserts", "oltp"];
 
 /// Groups of exclusive keys: setting one key of a group replaces another.
@@ -124,7 +124,8 @@ pub(super) fn settable() -> impl Iterator<Item = String> {
     })
 }
 
-/// The full keys that `key` may mean in an experiment with the load `load`: `key` itself, or the keys that end in it.
+/// The full keys that `key` may mean in an experiment with the load `load`: `key` itself, or every key that ends in
+/// `key`.
 ///
 /// `block` means the key of the workload. A block device to write to needs the full key `target.block`.
 pub(super) fn meanings(key: &str, load: &str) -> Vec<String> {

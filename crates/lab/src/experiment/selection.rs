@@ -1,7 +1,7 @@
 //! Selections of cells: `where = { file_size = "100GiB", repetition = 2 }`, in one step or in all steps.
 //!
-//! A condition is a level, a list of levels, or a range of numbers. Not here: recorded cells; a [`Selection`] matches
-//! points of a sweep.
+//! A condition is a level, a list of levels, or a range of numbers. A [`Selection`] matches points of a sweep, not
+//! recorded cells.
 
 use super::level::{FactorName, Level};
 use super::read::{Entry, did_you_mean};
@@ -19,7 +19,7 @@ const REPETITION: &str = "repetition";
 pub enum Accept {
     /// One of these levels.
     OneOf(Vec<Level>),
-    /// A number from the first to the second, both included.
+    /// A number from the first level to the second, both included.
     Between(Level, Level),
 }
 
@@ -30,13 +30,13 @@ pub struct Selection {
     pub step: Option<String>,
     /// The factors and the accepted levels.
     pub conditions: Vec<(FactorName, Accept)>,
-    /// The accepted repetitions; all if empty.
+    /// The accepted repetitions; empty for all.
     pub repetitions: Vec<u32>,
 }
 
 impl Selection {
-    /// Whether the selection contains a repetition of a point of the step's sweep. A factor that is not varied meets no
-    /// condition.
+    /// Returns whether the selection contains a repetition of a point of the step's sweep. A factor that is not
+    /// varied meets no condition.
     pub fn includes(&self, step: &Step, point: &[Level], repetition: u32) -> bool {
         (self.step.is_none() || self.step == step.name)
             && (self.repetitions.is_empty() || self.repetitions.contains(&repetition))
@@ -92,7 +92,7 @@ pub(super) fn read(entry: Option<Entry<'_>>, step: Option<Option<String>>) -> Op
     is_complete.then_some(selection)
 }
 
-/// The step that a key names.
+/// The step named by the value of a key.
 pub(super) fn step_name(entry: &Entry<'_>, steps: &[Step]) -> Option<String> {
     let given = entry.text("\"second pass\"")?;
     let names: Vec<&str> = steps.iter().filter_map(|step| step.name.as_deref()).collect();

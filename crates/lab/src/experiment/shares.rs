@@ -1,6 +1,6 @@
 //! `blocks`, `zones` and `hot-cold` of `[workload]`: sizes of requests and zones of the data, each with its share.
 //!
-//! Not here: a single size (`block`) and the Zipf distribution (`zipf`), which may be factors.
+//! A single size (`block`) and the Zipf distribution (`zipf`) are factors, in module `level`.
 
 use super::level::FactorName;
 use super::read::{Entry, Table};
@@ -93,7 +93,7 @@ fn check_sum(entry: &Entry<'_>, what: &str, shares: impl Iterator<Item = f64> + 
     if sum_to_one(shares.clone()) {
         return Some(());
     }
-    // Shares are written with a few digits, so the sum is shown with as few.
+    // Shares are written with a few digits, so the sum is rounded for the message.
     let sum = (shares.sum::<f64>() * 1e9).round() / 1e9;
     entry.refuse(format!("{what} that sum to {sum}"), format!("{what} that sum to 1"))
 }

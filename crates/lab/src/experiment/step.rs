@@ -2,8 +2,8 @@
 //!
 //! A step has only the keys that differ. `purge`, `layout` and `fill` replace the keys of `[before-each-cell]` one by
 //! one, a factor in its `sweep` replaces that factor in `[sweep]`, its `duration` replaces that of `[workload]`, and
-//! keys of its `repeat` replace those of `[repeat]`. An experiment without steps has one step without a name. Not here:
-//! the order of cells (`plan`).
+//! keys of its `repeat` replace those of `[repeat]`. An experiment without steps has one step without a name. Not
+//! here: the order of cells (`plan`).
 
 use super::length::Length;
 use super::level::{FactorName, Level};
@@ -16,7 +16,7 @@ use super::sweep::{self, Factor};
 use lowtide_core::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// The most cells of an experiment: more are a typing error.
+/// The most cells of an experiment. A larger number is probably a typing error.
 pub(super) const MOST_CELLS: u128 = 100_000;
 
 /// One pass over a sweep.
@@ -30,9 +30,9 @@ pub struct Step {
     pub precondition: Option<Precondition>,
     /// The preparation before each of its cells.
     pub preparation: Preparation,
-    /// Its factors, the slowest first.
+    /// Its factors. The first factor varies slowest.
     pub sweep: Vec<Factor>,
-    /// The duration of each of its measurements, instead of the end in the workload.
+    /// The duration of each of its measurements; `None` for the end given in the workload.
     pub duration: Option<Nanos>,
     /// The repetitions of its cells.
     pub repeat: Repeat,
@@ -88,13 +88,13 @@ impl Step {
         })
     }
 
-    /// The number of its cells: points times repetitions.
+    /// The number of cells of the step: points times repetitions.
     fn cells(&self) -> u128 {
         let levels = self.sweep.iter().map(|factor| factor.levels.len() as u128);
         levels.fold(u128::from(self.repeat.times.max(1)), u128::saturating_mul)
     }
 
-    /// The factor of that name, if this step varies it.
+    /// The factor with this name; `None` if the step does not vary it.
     pub fn factor(&self, name: FactorName) -> Option<&Factor> {
         self.sweep.iter().find(|factor| factor.name == name)
     }

@@ -1,15 +1,15 @@
 //! `[sweep]`: the factors of an experiment and their levels, in the order of the file.
 //!
 //! A factor's levels are one value, a list, or a range that includes both ends: `{ from, to, step }`, or
-//! `{ from, to, factor }` for a geometric one. Not here: the cells, which are the product of the factors
-//! (`Step::points`).
+//! `{ from, to, factor }` for a geometric range. `Step::points` computes the points of a step, the product of its
+//! factors.
 
 use super::level::{FactorName, Fault, Level, Raw};
 use super::read::{Entry, Table, did_you_mean};
 use super::schema;
 use serde::{Deserialize, Serialize};
 
-/// The most levels of a factor: more are a typing error.
+/// The most levels of a factor. A larger number is probably a typing error.
 const MOST_LEVELS: usize = 10_000;
 
 /// A factor and its levels, at least one.
@@ -31,7 +31,7 @@ pub(super) fn read(table: &Table<'_>) -> Vec<Factor> {
     factors.collect()
 }
 
-/// The factor that a key names; records one that does not exist.
+/// The factor named by a key. Records an unknown factor.
 pub(super) fn factor_name(entry: &Entry<'_>) -> Option<FactorName> {
     let name = FactorName::from_name(&entry.name);
     if name.is_none() {
@@ -153,12 +153,12 @@ fn values(from: Raw, to: Raw, growth: Growth) -> Option<Vec<Raw>> {
 
 /// The value after `value`, the `n`th after `from`; `None` past the end of the number's range.
 fn following(from: Raw, value: Raw, growth: Growth, n: f64) -> Option<Raw> {
-    // A whole number always grows, however small the factor.
+    // A whole number grows by at least 1, however small the factor is.
     let times = |value: u64, by: f64| {
         let grown = (value as f64 * by).round();
         (grown < u64::MAX as f64).then_some((grown as u64).max(value + 1))
     };
-    // A fraction is computed from the start and rounded, so that 0.1 + 0.2 is 0.3.
+    // A fraction is computed from `from` and rounded, so that 0.1 + 0.2 is 0.3.
     let tidy = |number: f64| (number * 1e9).round() / 1e9;
     match (value, growth) {
         (Raw::Whole(value), Growth::Add(Raw::Whole(by))) => value.checked_add(by).map(Raw::Whole),

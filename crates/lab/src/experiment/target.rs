@@ -1,7 +1,6 @@
 //! `[target]`: the device, file or directory under test.
 //!
-//! Not here: the lookup of devices (`lowtide_files::device`), and the checks of disks before they are overwritten
-//! (`lowtide_host::block`).
+//! Devices are looked up by `lowtide_files::device`. `lowtide_host::block` checks disks before they are overwritten.
 
 use super::read::{Entry, Table};
 use super::schema;
@@ -28,7 +27,7 @@ pub enum Target {
     Block(PathBuf),
 }
 
-/// The form in campaigns: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`, `block:/dev/sdx`.
+/// The notation in campaigns: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`, `block:/dev/sdx`.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,6 +1,6 @@
-//! Tests of experiments: what a good one means, and what every bad one is told.
+//! Tests of experiments: the values of valid experiments, and the errors of invalid experiments.
 //!
-//! Bad input is checked as it is rendered, in the words a user reads.
+//! Errors are compared as rendered for the user.
 
 mod bad_input;
 mod catalogue;
@@ -15,7 +15,7 @@ mod trace;
 use super::{Experiment, Override};
 use miette::GraphicalReportHandler;
 
-/// A small experiment, its lines to be replaced by tests.
+/// A small valid experiment. Tests replace its lines.
 const GOOD: &str = r#"name = "small"
 
 [target]
@@ -30,7 +30,7 @@ duration = "1h"
 file_size = ["10GiB", "20GiB"]
 "#;
 
-/// `GOOD` with one line in place of another.
+/// [`GOOD`] with `line` replaced by `other`.
 fn with(line: &str, other: &str) -> String {
     assert!(GOOD.contains(line), "{line}");
     GOOD.replace(line, other)

@@ -1,7 +1,6 @@
 //! `track` in `[repeat]`: the value that ends the rounds of a step when it is steady.
 //!
-//! A round is one repetition of all points of a step. Not here: the rule (`analysis::Snia`) and its application
-//! (`rounds`).
+//! A round is one repetition of all points of a step. The rule is `analysis::Snia`; module `rounds` applies it.
 
 use super::error::Problems;
 use super::finding::Of;
@@ -18,11 +17,11 @@ use std::ops::Range;
 /// The value that is tracked from round to round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Track {
-    /// The quantity: throughput, requests per second or the mean latency.
+    /// The tracked quantity.
     pub of: Of,
-    /// The tracked points. Each of them must be steady.
+    /// The tracked points. Every tracked point must be steady.
     pub cells: Selection,
-    /// The length of the beginning of each cell that counts; `None` for the entire cell.
+    /// Only the beginning of each cell counts, of this length; `None` for the entire cell.
     pub first: Option<Nanos>,
 }
 
@@ -43,8 +42,8 @@ pub(super) fn read(entry: &Entry<'_>) -> Option<Track> {
     Some(Track { of: of?, cells: cells?, first })
 }
 
-/// Records rounds that cannot work: a point that no step has, too few rounds, an order without rounds, and
-/// preparation that would erase the history of earlier rounds.
+/// Records settings with which rounds cannot work: a tracked point that the step does not have, too few rounds, an
+/// order without rounds, and a preparation that would erase the history of earlier rounds.
 pub(super) fn check(problems: &Problems<'_>, steps: &[Step]) {
     for (index, step) in steps.iter().enumerate() {
         let Some(track) = &step.repeat.track else { continue };

@@ -1,7 +1,7 @@
 //! Units of published numbers, and their conversion.
 //!
-//! Internally, throughput is in MiB/s, a rate per second, transactions per minute, and a time in seconds. Not here: the
-//! units of sizes and times in experiments (`lowtide_core`).
+//! Internally, throughput is in MiB/s, a rate per second, transactions per minute, and a time in seconds. The units
+//! of sizes and times in experiments are in `lowtide_core`.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub enum Dimension {
 pub struct Unit {
     /// Its dimension.
     pub dimension: Dimension,
-    /// The internal unit, in this unit.
+    /// One internal unit, expressed in this unit.
     per_inner: f64,
 }
 
@@ -58,7 +58,7 @@ const UNITS: [(&str, Dimension, f64); 20] = [
 ];
 
 impl Unit {
-    /// The unit of that name.
+    /// The unit with this name.
     pub fn named(name: &str) -> Option<Unit> {
         Unit::all().find(|(known, _)| *known == name).map(|(_, unit)| unit)
     }

@@ -1,6 +1,6 @@
 //! Keys whose value is one of a few words: `purge = "secure-erase"`.
 //!
-//! Not here: words from other lists, such as device names.
+//! Words from other lists, such as device names, are read by the modules of their tables.
 
 use super::read::{Entry, did_you_mean};
 
@@ -13,7 +13,7 @@ pub(super) trait Word: Copy + 'static {
 }
 
 impl Entry<'_> {
-    /// Reads one of the words of `T`. Records any other value, with the nearest word.
+    /// Reads one of the words of `T`. For any other value, records a problem with the nearest word.
     pub(super) fn word<T: Word>(&self) -> Option<T> {
         let words = || T::WORDS.iter().map(|(word, _)| *word);
         let given = self.string(&format!("\"{}\"", T::WORDS[0].0))?;

@@ -1,6 +1,6 @@
 //! The work of a load: requests of a pattern, a trace, inserts into an index, or TPC-C.
 //!
-//! In the stored experiment each kind except the first has a key of its own; the keys of the other kinds are null.
+//! In a stored experiment, every kind of work except requests has a key. At most one of these keys is not null.
 
 use super::inserts::Inserts;
 use super::oltp::Oltp;
@@ -31,7 +31,7 @@ impl Work {
         }
     }
 
-    /// The inserts, if the load consists of them.
+    /// The inserts, if the load consists of inserts.
     pub fn inserts(&self) -> Option<&Inserts> {
         match self {
             Work::Inserts(inserts) => Some(inserts),
@@ -55,7 +55,7 @@ impl Work {
         self.transactions().expect("the load consists of transactions")
     }
 
-    /// Whether a database runs TPC-C.
+    /// Returns whether the load is TPC-C on a database.
     pub fn is_transactions(&self) -> bool {
         self.transactions().is_some()
     }

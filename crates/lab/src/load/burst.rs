@@ -1,7 +1,7 @@
 //! Bursts: a load that alternates with pauses, on a drive in virtual time or on the host.
 //!
-//! Each burst is one interval. Interval times leave out the pauses. Each burst draws its requests anew; a
-//! sequential burst begins at the start of the data. Not here: the decision when to stop (`watch`).
+//! Each burst is one interval. Interval times exclude the pauses. Each burst draws its requests anew; a sequential
+//! burst begins at the start of the data. Module `watch` decides when the load stops.
 
 use crate::prepare::wait;
 use lowtide_core::virtual_load::{Span, run_span};

@@ -1,6 +1,6 @@
 //! The load on a simulated drive, in virtual time.
 //!
-//! Not here: terminals (`modelled`).
+//! The load of terminals is in module `modelled`.
 
 use super::events::{EventOutcome, Events, eventful};
 use super::watch::{Interruptible, Watch};
@@ -22,7 +22,7 @@ pub(super) fn context(prepared: &PreparedDrive<'_>, read_only: bool) -> Context 
         raw_capacity: drive.raw_capacity(),
         data: database.as_ref().map_or(Bytes::new(layout.files.length()), |database| database.engine.data()),
         read_only,
-        // Disks have no honeymoon, and volumes of unknown devices have no known one.
+        // Disks have no honeymoon, and for volumes of unknown devices it is unknown.
         medium: if drive.raw_capacity().is_some() { Medium::Flash } else { Medium::Other },
         written_before: Some(*written_before),
     }
@@ -31,7 +31,7 @@ pub(super) fn context(prepared: &PreparedDrive<'_>, read_only: bool) -> Context 
 /// Runs `load` on a prepared drive, and calls `each` for every interval. Also returns the outcomes of the events.
 ///
 /// # Errors
-/// [`DeviceError`] if the drive fails at a request, or refuses one, which a planned load rules out.
+/// [`DeviceError`] if a request fails. The plan ensures that the drive refuses no request.
 pub fn on_drive(
     prepared: PreparedDrive<'_>,
     load: &Load,

@@ -1,7 +1,7 @@
-//! Events of an experiment, which happen to a simulated device while a load runs, and their outcomes.
+//! Events of an experiment that happen to a simulated device while a load runs, and their outcomes.
 //!
-//! The model treats time without power as idle time. Not here: the effect of an event on a device (crate
-//! `lowtide-device`) and on the load (`core::virtual_load`).
+//! The model treats time without power as idle time. The effects of an event on the device are in crate
+//! `lowtide-device`, and its effects on the load in `core::virtual_load`.
 
 use crate::experiment::{Event, Happens};
 use lowtide_core::virtual_load::{Happening, Script, Scripted};
@@ -53,7 +53,7 @@ impl Events {
         let mut pending: Vec<_> =
             events.iter().map(|event| (event.at, Step::Event(event.what.clone()))).collect();
         pending.extend(events.iter().filter_map(ends));
-        // At the same instant, old faults end before new ones begin.
+        // At the same instant, old faults end before new faults begin.
         pending.sort_by_key(|(at, step)| (*at, !matches!(step, Step::EndOfFaults)));
         Events { start, pending: pending.into(), off_until: start, outcomes: Vec::new() }
     }
@@ -131,8 +131,8 @@ mod tests {
     use lowtide_core::Seed;
     use std::sync::atomic::AtomicBool;
 
-    /// Runs an hour of small writes on an Intel 320 at scale 1/100. Returns the writes of each of the 36 intervals, and the
-    /// outcomes of the events.
+    /// Runs an hour of small writes on an Intel 320 at scale 1/100. Returns the writes of each of the 36 intervals,
+    /// and the outcomes of the events.
     fn run(events: &str) -> (Vec<u64>, Vec<EventOutcome>) {
         let text = format!(
             "name = 'events'\n[target]\ndevice = 'intel-320-160gb'\n[before-each-cell]\nfill = 'sequential'\n\
@@ -162,7 +162,8 @@ mod tests {
              [[event]]\nat = '2000s'\ndo = 'pause'\nfor = '300s'\n\
              [[event]]\nat = '3000s'\ndo = 'fail'\nend-of-life = true\nfor = '200s'\n");
         assert_eq!(writes[..10], plain[..10], "nothing changes before the first event");
-        // Up to 8 requests in flight at the beginning of a pause, or of the end of life, complete in the next interval.
+        // Up to 8 requests in flight at the beginning of a pause, or of the end of life, complete in the next
+        // interval.
         let idle: Vec<usize> = (0..36).filter(|interval| writes[*interval] <= 8).collect();
         assert_eq!(idle, [10, 11, 12, 13, 14, 20, 21, 22, 30, 31], "{writes:?}");
         let at: Vec<_> = events.iter().map(|event| event.at.map(|at| at.get() / 1_000_000_000)).collect();

@@ -1,6 +1,6 @@
 //! The load on files or a block device of the host, in wall time.
 //!
-//! Not here: databases (`terminals`).
+//! The load on databases is in module `terminals`.
 
 use super::watch::Watch;
 use super::{Each, Ended, burst};
@@ -14,10 +14,10 @@ use lowtide_record::Row;
 use lowtide_record::analysis::{Context, Medium};
 use std::sync::atomic::AtomicBool;
 
-/// Limit of requests in flight when a trace is replayed at its recorded times. Further requests wait, which their
-/// latency includes.
+/// Limit of requests in flight when a trace is replayed at its recorded times. Further requests wait, and their
+/// latency includes the wait.
 const SLOTS: u64 = 64;
-/// Memory for the buffers of these requests: this much for reads, and as much for writes.
+/// Bytes of memory for the buffers of read requests; write requests have the same amount.
 const SLOT_MEMORY: u64 = 256 << 20;
 
 fn slots(longest: Bytes) -> u32 {

@@ -1,6 +1,6 @@
 //! The load: runs the workload of a prepared cell, interval by interval, until its time is over or it is steady.
 //!
-//! Not here: preparation, storage, and the order of cells (`campaign`).
+//! Preparation is in module `prepare`, storage in module `store`, and the order of cells in module `campaign`.
 
 mod burst;
 mod drive;
@@ -19,7 +19,8 @@ pub use terminals::{EachMeasured, on_databases};
 use lowtide_core::Interval;
 use lowtide_record::analysis::Verdict;
 
-/// A callback for every interval, with the completed share of the load and a function that computes the verdict so far.
+/// A callback for every interval, with the completed share of the load and a function that computes the verdict so
+/// far.
 pub type Each<'a> = dyn FnMut(&Interval, f64, &dyn Fn() -> Verdict) + 'a;
 
 /// The end of a load.

@@ -1,6 +1,6 @@
 //! The load of terminals on a modelled storage engine on a simulated drive, in virtual time.
 //!
-//! Not here: the engine itself (`lowtide_engines::model`).
+//! The engine is in `lowtide_engines::model`.
 
 use super::Ended;
 use super::drive::context;
@@ -17,12 +17,14 @@ use lowtide_engines::model::{self, Files, IoTotals, ModelLoad, ModelSettings};
 use lowtide_record::Row;
 use std::sync::atomic::AtomicBool;
 
-/// Runs `load` on a modelled engine, and calls `each` for every interval. The data is contiguous on the prepared drive, starting at the
-/// first file of the filesystem. The log is on the drive `log`, and without one on the prepared drive. The system tablespace is next to
-/// the log if the settings say so, and otherwise on the prepared drive.
+/// Runs `load` on a modelled engine, and calls `each` for every interval.
+///
+/// The data is contiguous on the prepared drive, starting at the first file of the filesystem. The log is on the
+/// drive `log` if given, else on the prepared drive. The settings place the system tablespace next to the log or on
+/// the prepared drive.
 ///
 /// # Errors
-/// [`DeviceError`] if a drive refuses a request, or fails at one.
+/// [`DeviceError`] if a drive refuses a request, or a request fails.
 pub fn on_model(
     prepared: PreparedDrive<'_>,
     log: Option<&mut AnyDevice>,

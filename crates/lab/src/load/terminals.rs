@@ -1,6 +1,6 @@
 //! The load of terminals on databases, in wall time.
 //!
-//! Not here: the terminals (crate `lowtide-oltp`), and the directories of the databases (`prepare`).
+//! The terminals are in crate `lowtide-oltp`, and the directories of the databases in module `prepare`.
 
 use super::Ended;
 use super::watch::Watch;
@@ -19,12 +19,13 @@ use std::sync::atomic::AtomicBool;
 /// As [`super::Each`], for intervals with transactions.
 pub type EachMeasured<'a> = dyn FnMut(Measured, f64, &dyn Fn() -> Verdict) + 'a;
 
-/// Runs `load` on databases, and calls `each` for every interval. `device` returns the I/O of their device in an interval.
+/// Runs `load` on databases, and calls `each` for every interval. `device` returns the I/O of their device in an
+/// interval.
 ///
 /// Also returns a summary, and the gaps during which lowtide did not run.
 ///
 /// # Errors
-/// [`OltpError`] if a transaction fails permanently; `each` was called for the intervals before.
+/// [`OltpError`] if a transaction fails permanently. `each` has then been called for all earlier intervals.
 pub fn on_databases(
     parts: &[Part<'_>],
     (load, oltp): (&Load, &Oltp),

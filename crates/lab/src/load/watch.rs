@@ -1,6 +1,6 @@
 //! Decides when a running load stops, and gives the verdict at the end.
 //!
-//! Not here: the rules of the analysis (`lowtide_record::analysis`).
+//! The rules of the analysis are in `lowtide_record::analysis`.
 
 use super::Ended;
 use crate::experiment::{Length, Load, SteadyRule};
@@ -80,7 +80,7 @@ impl Watch {
     }
 }
 
-/// The state of a load in virtual time, which its watch or the user ends.
+/// A load in virtual time that ends when its watch decides or the user interrupts it.
 pub(super) struct Interruptible<'a> {
     watch: Watch,
     interrupt: &'a AtomicBool,
@@ -92,8 +92,8 @@ impl<'a> Interruptible<'a> {
         Interruptible { watch, interrupt, interrupted: false }
     }
 
-    /// Adds an interval, calls `each` with the completed share and the verdict so far, and decides whether the load continues. After an
-    /// interrupt, the interval is dropped.
+    /// Adds an interval, calls `each` with the completed share and the verdict so far, and decides whether the load
+    /// continues. After an interrupt, the interval is dropped.
     pub(super) fn push(&mut self, row: &Row, each: impl FnOnce(f64, &dyn Fn() -> Verdict)) -> Control {
         self.interrupted = self.interrupt.load(Ordering::Relaxed);
         if self.interrupted {

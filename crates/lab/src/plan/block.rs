@@ -1,6 +1,6 @@
 //! Checks that a block device of the host can run the cells of a plan, before anything is written.
 //!
-//! Not here: the check that the device may be overwritten, which comes when the plan is carried out.
+//! The check that the device may be overwritten runs later, when the plan is carried out.
 
 use super::{PlanTarget, PlannedCell};
 use crate::experiment::{BadInput, Experiment, Filesystem, Fill, Layout, Purge, Work};
@@ -61,7 +61,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Refuses mount options that are not options of the filesystem.
+/// Refuses mount options that the filesystem does not have.
 fn check_mount(experiment: &Experiment, layout: &Layout) -> Result<(), BadInput> {
     if layout.filesystem == Filesystem::None {
         return Ok(());
@@ -97,12 +97,12 @@ fn check_options(experiment: &Experiment, options: &str) -> Result<(), BadInput>
     }
 }
 
-/// Whether all cells only read from the device.
+/// Returns whether all cells only read from the device.
 pub(super) fn only_read(cells: &[PlannedCell]) -> bool {
     cells.iter().all(|cell| {
         let preparation = &cell.settings.preparation;
         let load = &cell.settings.load;
-        // A trace that is not read yet may have writes.
+        // A trace that has not been read may contain writes.
         let reads = match &load.work {
             Work::Trace(replay) => replay.trace.as_ref().is_some_and(|trace| !trace.changes_data()),
             Work::Requests => load.workload().reads_only(),
@@ -117,7 +117,7 @@ pub(super) fn only_read(cells: &[PlannedCell]) -> bool {
     })
 }
 
-/// The command of the drive for a purge, if the kernel does not purge it.
+/// The drive command for a purge; `None` if the kernel purges the drive.
 pub(crate) fn erase(purge: Purge) -> Option<Erase> {
     match purge {
         Purge::NvmeFormat => Some(Erase::NvmeFormat),

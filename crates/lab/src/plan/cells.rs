@@ -1,6 +1,6 @@
 //! The cells of a plan: every point of every step, scaled, and checked to fit on the target.
 //!
-//! Not here: dependencies between cells (`order`).
+//! Dependencies between cells are in module `order`.
 
 use super::order::arrange;
 use super::{PlanTarget, PlannedCell, databases, traced};
@@ -10,9 +10,9 @@ use crate::experiment::{
 use lowtide_core::{Bytes, Nanos};
 use lowtide_device::layout;
 
-/// The most requests in flight, which easily fit into memory.
+/// The most requests in flight in a cell. This number easily fits into memory.
 const MOST_IN_FLIGHT: u64 = 1 << 20;
-/// The most rows of a cell, which easily fit into memory.
+/// The most rows of a cell. This number easily fits into memory.
 const MOST_ROWS: u64 = 2_000_000;
 
 pub(super) fn all(
@@ -63,7 +63,7 @@ pub(super) fn all(
     Ok(cells)
 }
 
-/// Refuses a load that would fill the memory with requests in flight or rows.
+/// Refuses a load whose requests in flight or rows would exhaust memory.
 fn check_memory(experiment: &Experiment, settings: &Settings) -> Result<(), BadInput> {
     let load = &settings.load;
     let in_flight = u64::from(load.threads) * u64::from(load.depth);
@@ -96,7 +96,7 @@ fn check_precondition(experiment: &Experiment, number: usize, data: Bytes) -> Re
     Err(experiment.blame(&format!("step.{number}.precondition"), message, help))
 }
 
-/// Refuses an open loop so fast or so slow that measuring it would not end.
+/// Refuses the rate of an open loop that is so high or so low that the measurement would not end.
 fn check_rate(experiment: &Experiment, number: usize, settings: &Settings) -> Result<(), BadInput> {
     let rate = settings.load.rate;
     if (1e-3..=1e9).contains(&rate) {
@@ -209,7 +209,7 @@ fn fit(
             };
             let levels = step.factor(FactorName::FileSize).map_or(&[][..], |factor| &factor.levels);
             let position = levels.iter().position(|level| *level == Level::FileSize(asked));
-            // Without an element of a list, the error points at the key.
+            // If the size is not an element of a list, the error points at the key.
             let key = position.map_or(size_key.clone(), |position| format!("{size_key}.{position}"));
             let partition = partition.map(|size| format!(", in a partition of {size}")).unwrap_or_default();
             let kind = if kind == Filesystem::None { String::new() } else { format!(", with {kind}") };

@@ -1,6 +1,6 @@
 //! The size of databases, and the check that they fit on their target.
 //!
-//! Not here: their exact size, which is known after loading.
+//! Sizes are estimates: the exact size of a database is known only after loading.
 
 use super::{PlanTarget, cells};
 use crate::experiment::{BadInput, Experiment, Filesystem, Oltp, Settings};

@@ -1,7 +1,7 @@
 //! Messages about settings of an experiment that its target ignores.
 //!
-//! An experiment for a simulated drive can run on the user's own disk, so these settings are not refused, but ignored
-//! and reported.
+//! An experiment for a simulated drive can run on the user's own disk. Settings that the target does not support are
+//! therefore ignored and reported instead of refused.
 
 use super::{PlanTarget, PlannedCell};
 use crate::experiment::{Filesystem, Fill, Purge};

@@ -1,8 +1,8 @@
 //! The plan: the cells, their order, their target and their dependencies.
 //!
-//! The plan makes all decisions and checks that are possible before anything is written: devices exist, data fits, sizes
-//! are scaled. Cells that share history are in one group and run in order; groups are independent. Not here: carrying
-//! out the plan (`campaign`).
+//! The plan makes all decisions and checks that are possible before anything is written: devices exist, data fits,
+//! sizes are scaled. Cells that share history are in one group and run in order; groups are independent. Module
+//! `campaign` carries out the plan.
 
 mod block;
 pub(crate) mod cells;
@@ -38,7 +38,7 @@ pub struct Plan {
     pub cells: Vec<PlannedCell>,
     /// Groups of cells that share history, as indices of cells in order.
     pub groups: Vec<Vec<usize>>,
-    /// The end of the identity of a plan that is interleaved with other plans, or that skips cells; else empty.
+    /// A suffix of the identity, for a plan that is interleaved with other plans or that skips cells; else empty.
     pub identity_suffix: String,
 }
 
@@ -49,19 +49,19 @@ pub struct PlannedCell {
     pub index: u32,
     /// The name of its step, if the experiment has steps.
     pub step: Option<String>,
-    /// The values of the factors, as written (not scaled).
+    /// The levels of the factors, as written (not scaled).
     pub point: Vec<Level>,
     /// Repetition, from 1.
     pub repetition: u32,
-    /// The purge before a step, in its first cell; else [`Purge::None`].
+    /// The purge of the step, if this is its first cell; else [`Purge::None`].
     pub purge_before: Purge,
-    /// The precondition of a step, in its first cell.
+    /// The precondition of the step, if this is its first cell.
     pub precondition: Option<Precondition>,
     /// Its settings, scaled.
     pub settings: Settings,
     /// Bytes of data under test, scaled.
     pub data: Bytes,
-    /// Bytes the host may address on the target, or the bytes of the filesystem of files.
+    /// Bytes the host may address on the target; for files, the size of their filesystem.
     pub capacity: Bytes,
 }
 
@@ -88,7 +88,7 @@ impl Plan {
         self.target.environment(self.scale).into_iter().chain(trace).collect()
     }
 
-    /// The input files except the experiment's, and the file under test, which outputs must not replace.
+    /// Files that outputs must not replace: the file under test, and all input files except the experiment itself.
     pub fn files(&self) -> CommandFiles {
         let mut files = CommandFiles::default();
         self.target.add_files(&mut files);
@@ -104,7 +104,7 @@ impl Plan {
     }
 
     /// Sets the user's consent to overwrite a block device: the serial number, and whether a recognised filesystem or
-    /// partition table may be lost. Other targets ignore it.
+    /// partition table may be lost. Has no effect on other targets.
     pub fn allow(&mut self, destroy: Option<String>, force_signature: bool) {
         if let PlanTarget::Block(block) = &mut self.target {
             (block.destroy, block.force_signature) = (destroy, force_signature);
@@ -126,8 +126,8 @@ impl Plan {
         Ok(Plan { experiment, seed, scale, target, cells, groups, identity_suffix: String::new() })
     }
 
-    /// Keeps the groups of part `number` (from 1) of `of` parts. The identity of the plan and the numbers of its cells
-    /// do not change, so that the measured parts can be joined.
+    /// Keeps the groups of part `number` (from 1) of `of` parts. The identity of the plan and the numbers of its
+    /// cells do not change, so that the measured parts can be joined.
     pub fn keep_part(&mut self, number: usize, of: usize) {
         self.retain_groups(|index| index % of == number - 1);
     }
@@ -142,8 +142,8 @@ impl Plan {
         self.groups.retain(|_| indices.next().is_some_and(&is_kept));
     }
 
-    /// The identity in the store, so that a campaign is resumed only by the same plan. It is equal for two plans if and
-    /// only if they make the same measurements, on any device of the host.
+    /// The identity in the store: a campaign is resumed only by a plan with an equal identity. The identities of two
+    /// plans are equal if and only if the plans make the same measurements, on any device of the host.
     pub fn identity(&self) -> String {
         let devices: String =
             self.target.devices().flat_map(|planned| &planned.device.texts).cloned().collect();
@@ -185,8 +185,8 @@ impl Plan {
         Longest { limited: Nanos::new(limited), unlimited }
     }
 
-    /// The most bytes that the loads of all cells write to a target that takes `per_second`. Loads that end after a number
-    /// of requests do not depend on the rate.
+    /// The most bytes that the loads of all cells write to a target that accepts `per_second` bytes a second. Loads
+    /// that end after a number of requests do not depend on the rate.
     pub fn load_bytes(&self, per_second: Bytes) -> Bytes {
         let of = |cell: &PlannedCell| {
             let load = &cell.settings.load;
@@ -203,9 +203,9 @@ impl Plan {
         self.cells.iter().map(of).sum()
     }
 
-    /// Bytes that preparing the cells writes.
+    /// Bytes written to prepare the cells.
     pub fn prepared_bytes(&self) -> Bytes {
-        // Databases precondition only simulated drives.
+        // Cells of databases have a precondition only on simulated drives.
         let is_preconditioned =
             !self.experiment.load.work.is_transactions() || matches!(self.target, PlanTarget::Attached(_));
         let times = |cell: &PlannedCell| cell.precondition.map_or(0, |it| it.times);
@@ -213,7 +213,7 @@ impl Plan {
         self.filled_bytes() + self.cells.iter().filter(|_| is_preconditioned).map(passes).sum()
     }
 
-    /// Bytes that filling the cells writes.
+    /// Bytes written to fill the cells.
     fn filled_bytes(&self) -> Bytes {
         if self.experiment.load.work.is_transactions() {
             // The data is loaded once, and copied for each cell.

@@ -1,6 +1,6 @@
 //! The order of the points of a step, and the groups of cells that run one after another.
 //!
-//! Not here: the number of groups that run at the same time.
+//! The number of groups that run at the same time is in module `campaign`.
 
 use super::{PlanTarget, PlannedCell};
 use crate::experiment::{Level, Order, Repeat, Step};
@@ -29,7 +29,7 @@ pub(super) fn arrange(step: &Step, repeat: &Repeat) -> Vec<(Vec<Level>, u32)> {
 }
 
 /// Groups of cells that share history. On a simulated device a group ends before a cell that erases the drive. On the
-/// host all cells are one group, so that they do not disturb each other.
+/// host all cells are one group, so that no two cells run at the same time.
 pub(super) fn groups(cells: &[PlannedCell], target: &PlanTarget) -> Vec<Vec<usize>> {
     if !target.is_simulated() {
         return vec![(0..cells.len()).collect()];

@@ -1,6 +1,6 @@
 //! The target of a plan: simulated devices by name, files of the host, or a block device of the host.
 //!
-//! Not here: opening files or devices of the host, which are checked again when the plan is carried out.
+//! Files and devices of the host are not opened here; they are checked again when the plan is carried out.
 
 use crate::experiment::{BadInput, Experiment, Level, Target};
 use lowtide_core::Bytes;
@@ -33,7 +33,7 @@ pub struct PlannedBlock {
     pub destroy: Option<String>,
     /// Whether the user accepts the loss of a recognised filesystem or partition table.
     pub force_signature: bool,
-    /// Whether all cells only read from it.
+    /// Whether all cells only read from the device.
     pub only_read: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct PlannedBlock {
 pub struct PlannedDevice {
     /// The contents of its device file.
     pub device: Device,
-    /// Its description, scaled.
+    /// The description of the device, scaled.
     pub spec: DeviceSpec,
 }
 
@@ -119,7 +119,7 @@ impl PlanTarget {
         }
     }
 
-    /// Whether the target is a model in virtual time.
+    /// Returns whether the target is a model in virtual time.
     pub fn is_simulated(&self) -> bool {
         matches!(self, PlanTarget::Simulated(_))
     }

@@ -1,6 +1,6 @@
 //! The trace of a plan: read once, fitted to each cell's data, and part of the plan's identity.
 //!
-//! Not here: the formats of traces (`lowtide_files::trace`).
+//! The formats of traces are in `lowtide_files::trace`.
 
 use super::PlanTarget;
 use crate::experiment::{BadInput, Experiment, Length, Load, Pattern, ReplayPace, Settings, Work};
@@ -38,7 +38,7 @@ pub(super) fn read(
     Ok(Some(Arc::new(trace)))
 }
 
-/// The size of the data for a trace on files without a given size: up to the last byte of the trace.
+/// The size of the data for a trace on files, if the experiment gives none: up to the last byte of the trace.
 pub(super) fn needs(trace: &Trace, settings: &Settings, target: &PlanTarget) -> Option<Bytes> {
     let files = matches!(target, PlanTarget::Host(_)) && settings.load.utilisation.is_none();
     files.then(|| trace.end().align_up(settings.load.block).max(settings.load.block))

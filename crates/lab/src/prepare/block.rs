@@ -1,7 +1,7 @@
 //! Preparation of a block device of the host: purge, filesystem, fill and idle time. This process holds the device.
 //!
 //! At the end everything except the data is restored: the filesystem is unmounted and wiped, and the scheduler reset.
-//! Not here: the operations on the device (`lowtide_host::block`).
+//! The operations on the device are in `lowtide_host::block`.
 
 use super::data_set::Copies;
 use super::home::{Home, Ready};
@@ -35,7 +35,7 @@ enum State {
     Claimed(Claim),
     /// A mounted filesystem on the device.
     Formatted(Formatted),
-    /// None: loads only read, or the hold was released because an operation failed.
+    /// No hold: loads only read, or an operation failed and the hold was released.
     Free,
 }
 
@@ -125,7 +125,7 @@ impl Block {
             return Ok(data);
         }
         let spec = TargetSpec::Directory(self.format(cell, interrupt)?);
-        // The files are destroyed with their filesystem. Removing them first would add to the device's history.
+        // The files are destroyed with their filesystem. Removing the files first would add to the device's history.
         let how = Preparation { spec: &spec, layout: cell.files()?, order, seed, keep: true, interrupt };
         let target = Target::prepare(&how, progress)?;
         self.add_written(cell.data);

@@ -1,7 +1,7 @@
-//! Data sets: loaded databases, of which each cell gets a copy, so that all cells start equal.
+//! Data sets: loaded databases. Each cell gets a copy, so that all cells start equal.
 //!
-//! A data set is loaded and checked once for all cells with the same files, with settings for speed. Not here: the
-//! contents (crate `lowtide-oltp`), and the place of the copies (`home`).
+//! A data set is loaded and checked once for all cells with the same files, with settings for speed. Crate
+//! `lowtide-oltp` defines the contents, and module `home` the place of the copies.
 
 use crate::experiment::{Oltp, Settings as CellSettings};
 use lowtide_core::{Bytes, Seed};
@@ -17,8 +17,8 @@ const WHILE_LOADING: Bytes = Bytes::gib(1);
 /// Bytes of log that a loaded database keeps.
 const LOG_LEFT: Bytes = Bytes::mib(32);
 
-/// Filesystems whose files can share blocks, by <linux/magic.h>: Btrfs, XFS, bcachefs. A filesystem that was made without
-/// this feature is full sooner than expected.
+/// Magic numbers (<linux/magic.h>) of filesystems whose files can share blocks: Btrfs, XFS, bcachefs. A filesystem
+/// that was made without this feature is full sooner than expected.
 const SHARING: [u64; 3] = [0x9123_683e, 0x5846_5342, 0xca45_1a4e];
 
 /// The destination of copies of data sets.
@@ -45,17 +45,17 @@ pub(crate) struct DataSets {
 #[derive(Debug, Clone)]
 pub(crate) struct DataSet {
     key: Key,
-    /// The directories of each instance, which is stopped.
+    /// The directories of each instance. Its server is stopped.
     places: Vec<Places>,
-    /// Rows that violate each consistency condition, by its name; empty if the conditions were not checked.
+    /// The number of rows that violate each consistency condition, by name; empty if the conditions were not checked.
     pub conditions: Vec<(String, i64)>,
     /// Bytes of all files.
     pub bytes: Bytes,
-    /// Bytes of logs that are not with the data. They are included in `bytes`.
+    /// Bytes of logs in separate directories. `bytes` includes them.
     pub log_bytes: Bytes,
 }
 
-/// The settings that determine the files of a data set.
+/// The settings on which the files of a data set depend.
 #[derive(Debug, Clone, PartialEq)]
 struct Key {
     settings: Settings,
@@ -73,7 +73,7 @@ impl Key {
     }
 }
 
-/// The simulated device of a cell's log, if it is not the device of its data.
+/// The simulated device of a cell's log, if it differs from the device of its data.
 pub(crate) fn log_device(cell: &CellSettings) -> Option<&str> {
     let wanted = cell.load.work.transactions()?.log_device.as_deref();
     wanted.filter(|name| cell.device.as_deref() != Some(name))
@@ -87,15 +87,15 @@ pub(crate) fn share(oltp: &Oltp, number: u32) -> Scale {
 }
 
 impl DataSets {
-    /// No data sets yet. They will be in `folder`, which has no other files, and the sockets of their servers in `run`.
+    /// No data sets yet. `folder` is for the data sets alone, and `run` for the sockets of their servers.
     pub fn new(folder: PathBuf, run: PathBuf, copies: Copies) -> DataSets {
         DataSets { folder, run, copies, sets: Vec::new() }
     }
 
-    /// The data set of a cell, which is loaded if necessary. `progress` is called with the loaded share.
+    /// Returns the data set of a cell, and loads it first if necessary. `progress` is called with the loaded share.
     ///
     /// # Errors
-    /// [`OltpError`] if it cannot be loaded, or `interrupt` is set.
+    /// [`OltpError`] if the data set cannot be loaded, or `interrupt` is set.
     pub fn get(
         &mut self,
         cell: &CellSettings,
@@ -119,7 +119,7 @@ impl DataSets {
         set
     }
 
-    /// Refuses to load databases without space for them and a copy.
+    /// Refuses to load databases if there is not enough space for them and a copy.
     fn check_space_to_load(&self, needed: Bytes) -> Result<(), OltpError> {
         let folder = &self.folder;
         make_directory(folder)?;
@@ -132,7 +132,7 @@ impl DataSets {
         }
     }
 
-    /// Refuses a copy of `copy` bytes without space for it.
+    /// Refuses a copy of `copy` bytes if there is not enough space.
     ///
     /// # Errors
     /// [`OltpError::Invalid`] with the directory and its free space.
@@ -145,7 +145,7 @@ impl DataSets {
 }
 
 impl Copies {
-    /// Whether copies take space on the filesystem of the data sets.
+    /// Returns whether copies take space on the filesystem of the data sets.
     fn take_space(self, folder: &Path) -> bool {
         let kind = || u64::try_from(rustix::fs::statfs(folder).ok()?.f_type).ok();
         match self {
@@ -234,7 +234,7 @@ fn load(
     Ok(DataSet { key, places: all, conditions, bytes, log_bytes })
 }
 
-/// Shrinks the log, which is large during loading for speed, so that it fits into a cell with a small log.
+/// Shrinks the log, so that it fits into a cell with a small log. During loading the log is large, for speed.
 fn shrink(settings: &Settings, places: &Places, interrupt: &Arc<AtomicBool>) -> Result<(), OltpError> {
     if !settings.engine.has_sized_log() {
         return Ok(());
@@ -243,7 +243,7 @@ fn shrink(settings: &Settings, places: &Places, interrupt: &Arc<AtomicBool>) -> 
     instance::start(&small, places, interrupt)?.stop()
 }
 
-/// Adds the rows that violate conditions in one more instance.
+/// Adds the numbers of violating rows of one more instance.
 pub(crate) fn add(sums: &mut Vec<(String, i64)>, conditions: Vec<check::Condition>) {
     for condition in conditions {
         match sums.iter_mut().find(|(name, _)| *name == condition.name) {
@@ -296,9 +296,9 @@ mod tests {
         Plan::new(Experiment::parse("test.toml", &text, &[]).expect("valid"), Seed::new(1), 1).expect("plans")
     }
 
-    /// Symptom: a cell with its log on the device of its data got a data set with a separate log, and its server did not
-    /// start. Cause: any `log_device` counted as a separate device. Fix: the log is separate only if the devices differ,
-    /// and each case has a data set of its own.
+    /// Symptom: a cell with its log on the device of its data got a data set with a separate log, and its server did
+    /// not start. Cause: any `log_device` counted as a separate device. Fix: the log is separate only if the devices
+    /// differ, and both cases have a data set of their own.
     #[test]
     fn logs_are_separate_only_on_a_device_of_their_own() {
         let text = "target.device = \"intel-x25-e-32gb\"\n[oltp]\nengine = \"postgresql\"\nduration = \"1s\"\n\

@@ -20,12 +20,12 @@ pub struct Database {
     pub data: u64,
     /// The offset of the log.
     pub log: u64,
-    /// Bytes of the part of the device for data files, from its beginning.
+    /// Bytes available for data files, from the beginning of the device.
     pub room: Bytes,
 }
 
-/// Places the files on a device of `capacity` with `room` bytes for data files. `before` is the number and the offset of
-/// the previous data files. An equal number of files is at the same offset, as if the files were emptied.
+/// Places the files on a device of `capacity` with `room` bytes for data files. `before` is the number and the offset
+/// of the previous data files. If the number has not changed, the files keep their offset, as if they were emptied.
 pub(super) fn place(
     inserts: &Inserts,
     room: Bytes,

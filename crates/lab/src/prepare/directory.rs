@@ -1,6 +1,7 @@
 //! A directory of this machine as the home of databases ([`Directory`]).
 //!
-//! Not here: the history of the disk below it, which is unknown.
+//! # Not handled
+//! The history of the disk below the directory, which is unknown.
 
 use super::data_set::Copies;
 use super::home::{self, Home, Ready};

@@ -1,6 +1,6 @@
 //! Preparation of a simulated drive in virtual time: purge, filesystem, fill.
 //!
-//! Not here: the models of the drive and of the filesystem (crate `lowtide-device`).
+//! The models of the drive and of the filesystem are in crate `lowtide-device`.
 
 use super::database::{self, Database};
 use crate::experiment::{Fill, Purge};
@@ -19,7 +19,7 @@ const AGING: Bytes = Bytes::kib(16);
 pub struct History {
     drive: AnyDevice,
     now: VirtualTime,
-    /// Bytes of the first of several concatenated devices, or of the drive.
+    /// Bytes of the first device if several are concatenated, else of the drive.
     first_part: Bytes,
     /// The number and the offset of the data files of the last inserts.
     files: Option<(u32, u64)>,
@@ -46,7 +46,7 @@ impl History {
     /// A new drive.
     ///
     /// # Panics
-    /// If the description is not valid. Plans have valid descriptions.
+    /// If the description is invalid. The descriptions of a plan are valid.
     pub fn new(spec: &DeviceSpec, seed: Seed) -> Self {
         let drive = spec.build(seed).expect("the plan validated the description");
         let (first_part, cache) = (spec.first_part(), spec.cache());
@@ -63,7 +63,7 @@ impl History {
         self.now
     }
 
-    /// Takes back the model of a drive that was attached, at its virtual time.
+    /// Takes back the model of a drive that was attached; `now` is its virtual time.
     pub fn take_back(&mut self, model: AnyDevice, now: VirtualTime) {
         (self.drive, self.now) = (model, now);
     }
@@ -71,7 +71,7 @@ impl History {
     /// Gives the drive the history that `cell` asks for.
     ///
     /// # Errors
-    /// [`DeviceError`] if the drive fails a request. Planned cells fit, so the drive refuses none.
+    /// [`DeviceError`] if a request fails. Planned cells fit on the drive, so it refuses no request.
     pub fn prepare(&mut self, cell: &PlannedCell, seed: Seed) -> Result<PreparedDrive<'_>, DeviceError> {
         let preparation = &cell.settings.preparation;
         self.purge(cell.purge_before)?;
@@ -93,7 +93,7 @@ impl History {
         for &(offset, length) in &layout.mkfs_writes {
             self.each(CHUNK, offset, length, Request::write)?;
         }
-        // Loading a database writes it.
+        // A database is written when it is loaded, also without a fill.
         let loaded = cell.settings.load.work.is_transactions();
         match preparation.fill {
             Fill::None if !loaded => {}
@@ -150,7 +150,7 @@ impl History {
         completion.status
     }
 
-    /// Submits requests of `block` bytes for a range, one after another.
+    /// Submits requests of `block` bytes that cover a range, one after another.
     fn each(
         &mut self,
         block: u64,

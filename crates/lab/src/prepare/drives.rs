@@ -1,9 +1,9 @@
-//! Simulated drives as the home of databases ([`Drives`]): attached for a cell with the history that it asks for, which the
-//! next cell continues.
+//! Simulated drives as the home of databases ([`Drives`]). A drive is attached for a cell with the history that the
+//! cell asks for, and the next cell continues this history.
 //!
-//! A database is not laid out by a model, so `fill` and `precondition` apply to the entire usable part of the drive, before
-//! the filesystem is made. A cell that continues an unknown history is refused, and never measured on a new drive. Not
-//! here: attaching a drive (`live::attached`).
+//! No model lays out the files of a database, so `fill` and `precondition` apply to the entire usable part of the
+//! drive, before the filesystem is made. A cell that would continue an unknown history is refused, never measured on
+//! a new drive. Module `live::attached` attaches the drives.
 
 use super::History;
 use super::data_set::{Copies, log_device};
@@ -25,8 +25,8 @@ use std::sync::atomic::AtomicBool;
 
 /// The scheduler of an attached drive: the default of Linux for drives with one queue, which lets reads pass writes.
 const SCHEDULER: &str = "mq-deadline";
-/// The queue depth of an attached drive: the native command queue of SATA. A loop device has a depth of 128, so that reads
-/// would wait for up to 127 writes.
+/// The queue depth of an attached drive: that of SATA's native command queuing. With the depth of a loop device, 128,
+/// reads would wait for up to 127 writes.
 const QUEUE: u32 = 32;
 
 /// The drives of a campaign.
@@ -35,7 +35,7 @@ pub(crate) struct Drives<'a> {
     scale: u64,
     /// The folder for the contents of the drives.
     contents: PathBuf,
-    /// The models of the drives that were used; `None` if the history is unknown, or the drive is attached.
+    /// The models of used drives, by name; `None` if the history is unknown, or the drive is attached.
     histories: BTreeMap<String, Option<History>>,
     data: Option<Drive>,
     log: Option<Drive>,
@@ -45,32 +45,33 @@ pub(crate) struct Drives<'a> {
 struct Drive {
     /// The name of the device in the experiment.
     name: String,
-    /// `None` if a cell was skipped since, so that later cells cannot continue the history.
+    /// `None` if a cell was skipped after the drive was attached, so that later cells cannot continue the history.
     history: Option<History>,
     attached: Attached,
     /// Its statistics at the beginning of the measurement.
     begun: Option<Stat>,
 }
 
-/// The devices of a cell: that of the data, and that of the log if it is a different one.
+/// The devices of a cell: the device of the data, and the device of the log if the two differ.
 pub fn devices(settings: &Settings) -> impl Iterator<Item = &str> {
     settings.device.as_deref().into_iter().chain(log_device(settings))
 }
 
-/// Whether a cell begins with erased drives.
+/// Returns whether a cell begins with erased drives.
 pub fn erases(cell: &PlannedCell) -> bool {
     cell.purge_before.erases() || cell.settings.preparation.forgets_history()
 }
 
 impl<'a> Drives<'a> {
-    /// Detaches the drives of killed campaigns. No drive is attached yet.
+    /// Detaches the drives of killed campaigns. Attaches no drive.
     pub fn new(devices: &'a BTreeMap<String, PlannedDevice>, plan: &Plan) -> Result<Self, HostError> {
         attached::clean()?;
         let (histories, contents) = (BTreeMap::new(), std::env::temp_dir());
         Ok(Drives { devices, scale: plan.scale, contents, histories, data: None, log: None })
     }
 
-    /// Attaches a device with the history that the cell asks for. Returns the bytes written since its last purge, too.
+    /// Attaches a device with the history that the cell asks for. Also returns the bytes written since its last
+    /// purge.
     fn attach(
         &mut self,
         name: String,
@@ -205,14 +206,14 @@ impl Home for Drives<'_> {
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), HostError> {
-        // The next campaign detaches a drive that another process still holds, and reports it.
+        // If another process still holds a drive, the next campaign detaches it and reports an error.
         let _ = self.detach();
         attached::clean().map(drop)
     }
 }
 
-/// The history of a device that a cell continues; `None` for a new device. `before` is `None` if no cell used the device, and
-/// `Some(None)` if its history is unknown.
+/// The history of a device that a cell continues; `None` for a new device. `before` is `None` if no cell used the
+/// device, and `Some(None)` if its history is unknown.
 ///
 /// # Errors
 /// [`CellError::UnknownHistory`] if the history is unknown and the cell needs it.
@@ -227,7 +228,8 @@ fn known_history<H>(
     }
 }
 
-/// Whether servers write dirty neighbours of a page. Current servers do so only on a rotational device.
+/// Returns whether servers are to write dirty neighbours of a page. Current servers write neighbours only on a
+/// rotational device.
 fn wants_neighbours(cell: &PlannedCell) -> bool {
     cell.settings.load.work.transactions().is_some_and(|oltp| {
         let of_2010 = oltp.settings.preset == Some(Preset::Y2010);
@@ -247,9 +249,9 @@ mod tests {
         Plan::new(Experiment::parse("test.toml", &text, &[]).expect("valid"), Seed::new(1), 1).expect("plans")
     }
 
-    /// Symptom: the cells after a resumed one, or after a lost drive, were measured on a new drive without a warning, and
-    /// without the purge and the precondition of their step. Cause: a drive that was not in the map was new. Fix: the map
-    /// has every drive that was used, and a cell that needs an unknown history is refused.
+    /// Symptom: cells after a resumed cell, or after a lost drive, were measured on a new drive without a warning,
+    /// and without the purge and the precondition of their step. Cause: a drive missing in the map counted as new.
+    /// Fix: the map has every used drive, and a cell that needs an unknown history is refused.
     #[test]
     fn a_cell_continues_a_known_history_or_is_refused() {
         let cell = |purge: &str| {

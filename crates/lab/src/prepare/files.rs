@@ -1,7 +1,8 @@
-//! Preparation of files of the host. They are created and filled for the first cell, reused by later cells that need the
-//! same files, replaced for a cell that needs others, and removed after the campaign.
+//! Preparation of files of the host. The files are created and filled for the first cell, reused by later cells with
+//! the same files, replaced for a cell with different files, and removed after the campaign.
 //!
-//! Not here: purging, which files do not support.
+//! # Not handled
+//! Purges, which files do not support.
 
 use super::{HostTarget, PreparedHost, fill_order, wait};
 use crate::plan::PlannedCell;
@@ -42,8 +43,8 @@ impl HostTarget for Files<'_> {
         self.spec.path()
     }
 
-    /// Creates the files of `cell`, unless the previous cell had the same files. Other files are removed first, so that
-    /// only the files of one cell exist at a time.
+    /// Creates the files of `cell`, unless the previous cell had the same files. Different files of the previous cell
+    /// are removed first, so that only the files of one cell exist at a time.
     fn prepare(
         &mut self,
         cell: &PlannedCell,

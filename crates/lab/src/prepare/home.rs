@@ -1,9 +1,9 @@
-//! The home of a campaign's databases ([`Home`]): a directory of this machine, a block device that is formatted for each
-//! cell, or simulated drives.
+//! The home of a campaign's databases ([`Home`]): a directory of this machine, a block device that is formatted for
+//! each cell, or simulated drives.
 //!
-//! A new kind of home is a file with an implementation of [`Home`], and a line in [`of`]. The files of a campaign are in
-//! directories of its own ([`Folder`]), which are removed at its end. Directories left by killed campaigns are removed
-//! first. Not here: the databases (`data_set`).
+//! To add a kind of home, write a file with an implementation of [`Home`], and add a line to [`of`]. The files of a
+//! campaign are in directories of its own ([`Folder`]), which are removed at its end. Directories of killed campaigns
+//! are removed when a campaign begins. The databases are in module `data_set`.
 
 use super::Block;
 use super::data_set::Copies;
@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicBool;
 
 /// The storage of a campaign's databases.
 pub(crate) trait Home {
-    /// The directory for data sets, if they must be on the same filesystem as the data of cells; `None` on a device.
+    /// The directory for data sets, if it must be on the same filesystem as the data of cells; `None` on a device.
     fn directory(&self) -> Option<&Path> {
         None
     }
@@ -34,7 +34,8 @@ pub(crate) trait Home {
     /// Notes that a cell is not measured, so that later cells cannot continue its history.
     fn skip(&mut self, _cell: &PlannedCell) {}
 
-    /// Prepares an empty directory with the history that the cell asks for. A simulated drive answers without delay.
+    /// Prepares an empty directory with the history that the cell asks for. During preparation a simulated drive
+    /// answers without delay.
     ///
     /// # Errors
     /// [`CellError`] if the device fails, or `interrupt` is set.
@@ -45,7 +46,7 @@ pub(crate) trait Home {
         interrupt: &Arc<AtomicBool>,
     ) -> Result<Ready, CellError>;
 
-    /// Begins the measurement, after `copied` bytes of databases were written: empties the page cache, and makes a
+    /// Begins the measurement, after `copied` bytes of databases were written. Empties the page cache, and makes a
     /// simulated drive answer at its own pace.
     ///
     /// # Errors
@@ -57,7 +58,7 @@ pub(crate) trait Home {
     /// Counts bytes that were written to the device during the measurement.
     fn count(&mut self, _written: Bytes) {}
 
-    /// Ends the measurement, and returns warnings about answers that came too late. A simulated drive answers without
+    /// Ends the measurement, and returns warnings about late answers. From then on a simulated drive answers without
     /// delay again.
     ///
     /// # Errors
@@ -69,12 +70,12 @@ pub(crate) trait Home {
     /// The traffic of the device so far, if it is visible, and the counters of a simulated drive.
     fn activity(&self) -> (Option<Traffic>, Option<Counters>);
 
-    /// The filesystem made for the cell, and the options that the kernel mounted it with.
+    /// The filesystem made for the cell, and its mount options as the kernel reports them.
     fn mounted(&self) -> Option<String> {
         None
     }
 
-    /// Undoes all changes for the campaign.
+    /// Undoes all changes made for the campaign.
     ///
     /// # Errors
     /// [`HostError`] if a change cannot be undone.
@@ -99,7 +100,7 @@ pub(crate) fn of(plan: &Plan) -> Result<Box<dyn Home + Send + '_>, HostError> {
 pub(crate) struct Ready {
     /// The directory for data.
     pub data: PathBuf,
-    /// The directory for logs, if it is not that for data.
+    /// The directory for logs, if it differs from the directory for data.
     pub log: Option<PathBuf>,
     /// Bytes the host may address on the device.
     pub capacity: Bytes,
@@ -132,10 +133,10 @@ impl Ready {
     }
 }
 
-/// Creates a directory for lowtide in another directory, after removing those of killed campaigns.
+/// Creates a directory for lowtide in `within`. First removes the directories of killed campaigns there.
 ///
 /// # Errors
-/// [`HostError`] if the other directory does not exist, or cannot be written to.
+/// [`HostError`] if `within` does not exist, or cannot be written to.
 pub fn own(within: &Path) -> Result<Folder, HostError> {
     let within = if within.as_os_str().is_empty() { Path::new(".") } else { within };
     let path = within.canonicalize().map_err(HostError::io(Operation::Inspect, within))?;

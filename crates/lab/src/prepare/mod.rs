@@ -1,7 +1,7 @@
 //! Preparation: a target with exactly the history its cell asks for.
 //!
-//! A load takes a [`PreparedDrive`] or a [`PreparedHost`], and only this stage makes them, so that no unprepared target
-//! can be measured. Not here: the measurement (`load`).
+//! A load takes a [`PreparedDrive`] or a [`PreparedHost`]. Only this stage makes these types, so no unprepared target
+//! can be measured. The measurement is in module `load`.
 
 mod block;
 pub mod data_set;
@@ -39,7 +39,7 @@ pub struct PreparedHost<'a> {
     pub(crate) written_before: Option<Bytes>,
 }
 
-/// A target of the host: files, or a block device. It is held from the beginning of a campaign to its end.
+/// A target of the host: files, or a block device. A campaign holds its target from beginning to end.
 pub trait HostTarget {
     /// The file, directory or device, as the user named it.
     fn path(&self) -> &Path;
@@ -61,7 +61,7 @@ pub trait HostTarget {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<PreparedHost<'_>, HostError>;
 
-    /// The filesystem made for the cell, and the options that the kernel mounted it with.
+    /// The filesystem made for the cell, and its mount options as the kernel reports them.
     fn mounted(&self) -> Option<String> {
         None
     }
@@ -69,7 +69,7 @@ pub trait HostTarget {
     /// Counts bytes that the load has written.
     fn count(&mut self, _written: Bytes) {}
 
-    /// Discards data that a load could not use, so that no later cell reuses it.
+    /// Discards the data after a failed load, so that no later cell reuses it.
     ///
     /// # Errors
     /// [`HostError`] if a file cannot be removed.
@@ -77,14 +77,14 @@ pub trait HostTarget {
         Ok(())
     }
 
-    /// Undoes all changes for the campaign, except data on a device.
+    /// Undoes all changes made for the campaign, except data on a device.
     ///
     /// # Errors
     /// [`HostError`] if a change cannot be undone.
     fn finish(self: Box<Self>) -> Result<(), HostError>;
 }
 
-/// The order in which data of the host is first written.
+/// The order in which the fill writes data of the host.
 fn fill_order(cell: &PlannedCell) -> Order {
     match cell.settings.preparation.fill {
         // The NAND capacity of a real drive is unknown, so the data cannot be aged.

@@ -1,9 +1,10 @@
 //! Rounds: repetitions of a sweep that end when the tracked value is steady.
 //!
 //! The cells of one step on one device are a *course*: each round runs all points once, on the history of the round
-//! before. After each round the rule of the SNIA specification tests the last five values of every tracked point. When it
-//! holds for all points, the cells of later rounds are skipped. The result depends only on the plan and on measured rows,
-//! so a resumed campaign ends with the same round as an uninterrupted one. Not here: running and storing cells.
+//! before. After each round the rule of the SNIA specification tests the last five values of every tracked point.
+//! When it holds for all points, the cells of later rounds are skipped. The result depends only on the plan and on
+//! measured rows, so a resumed campaign ends with the same round as an uninterrupted campaign. Module `campaign` runs
+//! and stores cells.
 
 mod value;
 
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 /// The courses of a plan, and their progress.
 #[derive(Debug)]
 pub struct Rounds {
-    /// The course each cell belongs to; `None` if its step tracks no value.
+    /// The course of each cell; `None` if its step tracks no value.
     course_of: Vec<Option<usize>>,
     /// The position of each tracked cell among the tracked points of its course.
     tracked: BTreeMap<u32, usize>,
@@ -32,7 +33,7 @@ pub struct Rounds {
 #[derive(Debug)]
 struct Course {
     of: Of,
-    /// The length of the beginning of a cell that counts, in nanoseconds of the scaled measurement.
+    /// Only the beginning of a cell counts: this many nanoseconds of the scaled measurement.
     first_ns: u64,
     /// The value of each round, for each tracked point; `None` for a round without a value.
     values: Vec<Vec<Option<f64>>>,
@@ -75,18 +76,18 @@ impl Rounds {
         rounds
     }
 
-    /// Whether a cell must be measured, because its course was not steady before its round.
+    /// Returns whether a cell must be measured, because its course was not steady before its round.
     pub fn needs(&self, cell: &PlannedCell) -> bool {
         let course = self.course_of[cell.index as usize].map(|course| &self.courses[course]);
         course.and_then(|course| course.ended).is_none_or(|ended| cell.repetition <= ended)
     }
 
-    /// Whether the value of a cell counts.
+    /// Returns whether a cell is at a tracked point.
     pub fn tracks(&self, cell: u32) -> bool {
         self.tracked.contains_key(&cell)
     }
 
-    /// Takes the rows of a measured cell. Returns the cells that are skipped, if the cell made its course steady.
+    /// Takes the rows of a measured cell. If the cell made its course steady, returns the cells that are skipped.
     pub fn measured(&mut self, cell: &PlannedCell, rows: &[Row]) -> Vec<u32> {
         let (Some(&point), Some(course)) =
             (self.tracked.get(&cell.index), self.course_of[cell.index as usize])

@@ -1,4 +1,4 @@
-//! Rounds that end, rounds that do not, and values out of order. Not here: running rounds.
+//! Tests of rounds: courses that become steady, courses that do not, and values out of order.
 
 use super::*;
 use crate::experiment::Experiment;
@@ -29,7 +29,8 @@ fn row(start_s: u64, writes: u64) -> Row {
     Row { start_ns, end_ns, writes, write_bytes: writes * 4096, write, ..Row::default() }
 }
 
-/// Feeds `values(cell)` of every needed cell, in plan order. Returns the number of needed cells, and the skipped cells.
+/// Gives [`Rounds`] the value `values(cell)` of every needed cell, in plan order. Returns the number of needed cells,
+/// and the skipped cells.
 fn run(plan: &Plan, values: impl Fn(&PlannedCell) -> u64) -> (usize, Vec<u32>) {
     let mut rounds = Rounds::new(plan);
     let (mut count, mut skipped) = (0, Vec::new());
@@ -46,7 +47,7 @@ fn run(plan: &Plan, values: impl Fn(&PlannedCell) -> u64) -> (usize, Vec<u32>) {
 fn the_rounds_end_with_the_round_in_which_every_tracked_point_is_steady() {
     let plan = plan(TEXT);
     assert_eq!(plan.cells.len(), 8 * 4);
-    // Steady from the first round on: five rounds of four cells.
+    // Steady from the first round on: ends after five rounds of four cells.
     assert_eq!(run(&plan, |_| 1000), (20, (20..32).collect::<Vec<u32>>()));
     // One of the two tracked points falls by a tenth a round until round 3: rounds 3 to 7 are steady.
     let (count, _) = run(&plan, |cell| match (cell.index % 4, cell.repetition) {

@@ -1,15 +1,15 @@
 //! The value of a round, and the round after which values are steady.
 //!
-//! Not here: the choice of tracked cells (`mod`).
+//! The parent module chooses the tracked cells.
 
 use crate::experiment::Of;
 use lowtide_core::Bytes;
 use lowtide_record::Row;
 use lowtide_record::analysis::Snia;
 
-/// The tracked value of a cell, over the intervals that begin in the first `first_ns` nanoseconds: MiB/s, requests per
-/// second, new orders per minute, or the mean latency in nanoseconds. `None` without rows, and for percentiles and
-/// amplifications.
+/// The tracked value of a cell, over the intervals that begin in the first `first_ns` nanoseconds: MiB/s, requests
+/// per second, new orders per minute, or the mean latency in nanoseconds. `None` without rows, and for percentiles
+/// and amplifications.
 pub fn value(of: Of, rows: &[Row], first_ns: u64) -> Option<f64> {
     let rows = || rows.iter().filter(|row| row.start_ns < first_ns);
     let seconds: f64 = rows().map(Row::seconds).sum();
@@ -31,8 +31,8 @@ pub fn value(of: Of, rows: &[Row], first_ns: u64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// The first round, from 1, after which the rule holds for every point over the rounds of its window; `None` if there is
-/// none. `points` has the values of each point by round.
+/// The first round (counted from 1) after which the rule holds for every point over the rounds of its window; `None`
+/// if the rule never holds. `points` has the values of each point by round.
 pub fn steady_after(rule: &Snia, points: &[Vec<Option<f64>>]) -> Option<u32> {
     let rounds = points.iter().map(Vec::len).min()?;
     let holds = |end: usize| {

@@ -1,9 +1,8 @@
 //! SMART attributes of ATA drives, with the meaning and unit of their counts.
 //!
-//! The names are those of smartmontools, which depend on the model: manufacturers use the same number for different
-//! counters.
-//! Sources: `published/lifetime.csv`, topic `smart` (smartmontools `drivedb.h` at f1d0da9ce840). Not supported: Samsung's
-//! 251 `NAND_Writes`, whose unit is not published.
+//! The names are those of smartmontools. A number alone does not identify a counter, because manufacturers use the
+//! same number for different counters. Sources: `published/lifetime.csv`, topic `smart` (smartmontools `drivedb.h` at
+//! f1d0da9ce840). Not supported: Samsung's 251 `NAND_Writes`, whose unit is not published.
 
 const MIB_32: f64 = 33_554_432.0;
 const GIB: f64 = 1_073_741_824.0;
@@ -42,8 +41,8 @@ pub(super) const NAND: [&[Counter]; 7] = [
     &[counter(249, "TLC_NAND_GB_Writes", GB)],
 ];
 
-/// Pages programmed for the host, and by the drive itself (Crucial and Micron, 247 and 248). The page size is unknown, so
-/// only their ratio is used.
+/// Pages programmed for the host, and by the drive itself (Crucial and Micron, 247 and 248). The page size is
+/// unknown, so only their ratio is used.
 pub(super) const PAGES: [(u64, &[&str]); 2] =
     [(247, &["Host_Program_Page_Count"]), (248, &["FTL_Program_Page_Count", "Bckgnd_Program_Page_Cnt"])];
 

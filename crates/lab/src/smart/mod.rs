@@ -1,4 +1,5 @@
-//! Reads the counters of a real drive from the output of `smartctl --json -a` and `nvme … -o json` into a [`Reading`].
+//! Reads the counters of a real drive from the output of `smartctl --json -a` and `nvme … -o json` into a
+//! [`Reading`].
 //!
 //! Supported are smartctl for ATA and NVMe, and the nvme-cli logs `smart-log`, `ocp smart-add-log` and those of
 //! vendors with `nand_bytes_written` and `host_bytes_written` (Intel, Solidigm, Memblaze). The user runs these
@@ -44,13 +45,13 @@ pub struct Media {
     pub nand: f64,
 }
 
-/// An error of reading the output of these programs.
+/// An error in the output of `smartctl` or `nvme`.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadingError {
-    /// It is not JSON.
+    /// The text is not JSON.
     #[error("it is not JSON ({0})")]
     Json(#[from] serde_json::Error),
-    /// It is JSON without a known counter.
+    /// The JSON has no known counter. Contains the message of smartctl, if there is one.
     #[error("it contains no known counters{}", .0.as_ref().map(|message| format!("; smartctl reports: {message}")).unwrap_or_default())]
     Nothing(Option<String>),
 }
@@ -65,7 +66,7 @@ impl Reading {
     /// Reads one file.
     ///
     /// # Errors
-    /// [`ReadingError`] if it is not JSON, or has no known counter.
+    /// [`ReadingError`] if the text is not JSON, or has no known counter.
     pub fn parse(text: &str) -> Result<Reading, ReadingError> {
         let json: Json = serde_json::from_str(text)?;
         let mut reading = Reading {
@@ -88,7 +89,7 @@ impl Reading {
         Ok(reading)
     }
 
-    /// Combines two readings of the same time. Values of `self` take precedence.
+    /// Combines two readings taken at the same time. Values of `self` take precedence.
     pub fn with(mut self, other: Reading) -> Reading {
         self.model = self.model.or(other.model);
         self.capacity = self.capacity.or(other.capacity);
@@ -97,7 +98,7 @@ impl Reading {
         self.host_bytes = self.host_bytes.or(other.host_bytes);
         self.used_percent = self.used_percent.or(other.used_percent);
         self.media = match (self.media, other.media) {
-            // The other file may have the host bytes that a file with only NAND bytes lacks.
+            // A file with only NAND bytes lacks the host bytes; the other file may have them.
             (Some(media), _) | (None, Some(media)) if media.host > 0.0 => Some(media),
             (Some(media), _) | (None, Some(media)) => {
                 self.host_bytes.map(|host| Media { host, nand: media.nand })
@@ -109,7 +110,7 @@ impl Reading {
         self
     }
 
-    /// Bytes written to the NAND. If the drive counts only pages, computed from their ratio.
+    /// Bytes written to the NAND, computed from host bytes and write amplification.
     pub fn nand_bytes(&self) -> Option<f64> {
         let media = self.media.filter(|media| media.host > 0.0)?;
         Some(self.host_bytes? * media.nand / media.host)
@@ -131,7 +132,7 @@ impl Reading {
         self.power_on_hours = self.power_on_hours.or_else(|| number(&log["power_on_hours"]));
     }
 
-    /// Reads vendors' logs with NAND writes.
+    /// Reads the NAND writes in the logs of vendors.
     fn vendor(&mut self, json: &Json) {
         if let Some(nand) = number(&json["Physical media units written"]) {
             self.media = Some(Media { host: self.host_bytes.unwrap_or(0.0), nand });

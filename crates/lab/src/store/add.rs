@@ -1,6 +1,6 @@
-//! Inserts campaigns and cells: those that begin, and complete campaigns of other programs.
+//! Inserts campaigns and cells: campaigns that begin, and complete campaigns of other programs.
 //!
-//! Not here: rows that arrive while a campaign runs (`writer`).
+//! Rows that arrive while a campaign runs are in module `writer`.
 
 use super::tables::Tables;
 use super::writer::{CellEnd, Entry, Measured, write};
@@ -18,7 +18,7 @@ pub struct Imported {
     pub campaign: Campaign,
     /// The rows of each cell, with their histograms.
     pub measured: Vec<Vec<Measured>>,
-    /// Notes for the user about data that was left out.
+    /// Notes for the user about data that was not imported.
     pub notes: Vec<String>,
 }
 

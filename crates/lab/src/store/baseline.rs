@@ -1,7 +1,7 @@
 //! Baselines: names for campaigns that other campaigns are compared with.
 //!
-//! A store gets their table with its first baseline. A baseline may name a campaign of another store, by that store's
-//! absolute path. Not here: the comparison (`compare @NAME`).
+//! The table of baselines is created with the first baseline of a store. A baseline may name a campaign of another
+//! store, by the absolute path of that store. The comparison (`compare @NAME`) is in crate `lowtide-cli`.
 
 use super::{Store, StoreError};
 use lowtide_core::suggest::nearest;
@@ -18,13 +18,13 @@ pub struct Baseline {
     pub name: String,
     /// The campaign's number.
     pub campaign: i64,
-    /// The store of the campaign, if it is another store.
+    /// The path of the store that has the campaign; `None` if it is the store of the baseline.
     pub store: Option<PathBuf>,
-    /// When it was set (RFC 3339).
+    /// Time at which the baseline was set (RFC 3339).
     pub set_at: String,
 }
 
-/// Whether a text is a valid name of a baseline: letters, digits, `-`, `_` and `.`.
+/// Returns whether a text is a valid name of a baseline: letters, digits, `-`, `_` and `.`.
 pub fn is_baseline_name(name: &str) -> bool {
     let accepted = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     !name.is_empty() && name.chars().all(accepted)
@@ -50,7 +50,8 @@ impl Store {
     /// The baseline of this name.
     ///
     /// # Errors
-    /// [`StoreError::NoBaseline`] with the nearest name.
+    /// [`StoreError::NoBaseline`] with the nearest name, if there is no such baseline; others if the store cannot be
+    /// read.
     pub fn baseline(&self, name: &str) -> Result<Baseline, StoreError> {
         let all = self.baselines()?;
         let near = nearest(name, all.iter().map(|it| it.name.as_str())).map(str::to_owned);
@@ -64,7 +65,8 @@ impl Store {
     /// Sets a baseline. With `replace`, an existing baseline of the same name is replaced and returned.
     ///
     /// # Errors
-    /// [`StoreError::BaselineExists`] without `replace`; others if the store cannot be written.
+    /// [`StoreError::BaselineExists`] if the baseline exists and `replace` is false; others if the store cannot be
+    /// written.
     pub fn set_baseline(
         &mut self,
         baseline: &Baseline,

@@ -1,5 +1,5 @@
-//! Checks a part completely before it is merged: it may come from a machine that lost power, from a
-//! faulty worker, or from an untrusted source.
+//! Checks a part completely before it is merged. A part may come from a machine that lost power, from a faulty
+//! worker, or from an untrusted source.
 //!
 //! ```text
 //!   file      an intact database with exactly the tables of a store, and no rows without a cell
@@ -7,8 +7,11 @@
 //!   cell      ordered intervals, possible numbers, histograms that match the counts of their intervals, a valid end
 //! ```
 //!
-//! Imported campaigns have no plan, and may have gaps and histograms whose counts differ from their
-//! intervals. They are only checked for consistency. Not checked: whether consistent numbers are true.
+//! Imported campaigns have no plan, and may have gaps and histograms whose counts differ from their intervals. Only
+//! their consistency is checked.
+//!
+//! # Not checked
+//! The truth of consistent numbers.
 
 use super::add::IMPORTED;
 use super::tables::{self, Tables};
@@ -52,8 +55,8 @@ fn blame_part(path: &Path, error: StoreError) -> StoreError {
 }
 
 impl Store {
-    /// Opens a store to merge its campaigns into another. Reads one snapshot of it, never writes to it, and checks the
-    /// file.
+    /// Opens a store whose campaigns will be merged into another store, and checks the file. Reads one snapshot of
+    /// the store, and never writes to it.
     ///
     /// # Errors
     /// [`StoreError::BadPart`] if the file is invalid; others if it cannot be read.
@@ -156,7 +159,7 @@ impl Store {
             let is_ours = match here.planned(campaign, number)? {
                 Some(here) => Some(here) == planned,
                 // This store removed the cell as unneeded. If the plan cannot be made again, only the range of its
-                // numbers is known.
+                // cell numbers is known.
                 None => {
                     if plan.is_none() {
                         plan = Some(replanned(&self.head(campaign)?, &ours.plan));
@@ -243,7 +246,7 @@ fn orphans(connection: &Connection, format: i32) -> rusqlite::Result<Checked> {
     Ok(Ok(()))
 }
 
-/// Checks the row of a campaign. Its plan contains all of its inputs as text.
+/// Checks the row of a campaign against its plan, which contains all inputs as text.
 fn head(campaign: &Campaign, plan: &str) -> Checked {
     if natural(campaign.scale).is_none() || campaign.scale == 0 {
         return Err("its scale is not a positive number".to_owned());
@@ -266,8 +269,8 @@ fn head(campaign: &Campaign, plan: &str) -> Checked {
     Ok(())
 }
 
-/// Makes the plan of a campaign again; `None` if that is not possible here. It never opens files that the experiment of an
-/// untrusted part names.
+/// Makes the plan of a campaign again; `None` if that is impossible on this machine. Never opens a file that the
+/// experiment names, because the part is untrusted.
 fn replanned(campaign: &Campaign, plan: &str) -> Option<Plan> {
     let table: toml::Table = campaign.experiment.parse().ok()?;
     if campaign.version != env!("CARGO_PKG_VERSION")
@@ -281,7 +284,7 @@ fn replanned(campaign: &Campaign, plan: &str) -> Option<Plan> {
     plan.starts_with(&made.identity()).then_some(made)
 }
 
-/// Whether a value of an experiment, or a nested value, names a file that a plan would read.
+/// Returns whether a value of an experiment, or a nested value, names a file that a plan would read.
 fn names_files(key: &str, value: &toml::Value) -> bool {
     match value {
         // A device given as a table: `device = { data = "…", log = "…" }`.
@@ -306,7 +309,7 @@ fn is_planned(cell: &Cell, planned: &PlannedCell) -> bool {
         && cell.read_share == workload.read_share
 }
 
-/// A number read from a column, which is signed; `None` if it was negative.
+/// A number read from a signed column; `None` if the column was negative.
 fn natural(number: u64) -> Option<u64> {
     i64::try_from(number).ok().map(|_| number)
 }
@@ -418,7 +421,7 @@ fn end(cell: &Cell, imported: bool) -> Checked {
 struct Histograms<'a> {
     cell: &'a Cell,
     imported: bool,
-    /// Start of the interval and operation of every histogram read so far.
+    /// The interval start (ns) and the operation of every histogram read so far.
     seen: BTreeSet<(u64, usize)>,
     checked: Checked,
 }
@@ -481,7 +484,7 @@ impl Histograms<'_> {
     }
 }
 
-/// Whether percentiles are equal. Means may differ by rounding, which depends on the order of addition.
+/// Returns whether percentiles are equal. Means may differ by rounding, which depends on the order of addition.
 fn are_equal(one: &Percentiles, other: &Percentiles) -> bool {
     let mean_is_close = (one.mean_ns - other.mean_ns).abs() <= one.mean_ns * 1e-9;
     mean_is_close && Percentiles { mean_ns: 0.0, ..*one } == Percentiles { mean_ns: 0.0, ..*other }

@@ -12,7 +12,7 @@ pub enum StoreError {
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// SQLite's error. The message contains its text, so it is not a source.
+        /// SQLite's error. It is not the `source`, because the message already contains its text.
         sqlite: rusqlite::Error,
     },
     /// Another process writes to the store.
@@ -35,7 +35,7 @@ pub enum StoreError {
     NotAStore {
         /// The file.
         path: PathBuf,
-        /// What the file is.
+        /// Description of the file.
         found: String,
     },
     /// The store has no campaign with this plan.
@@ -47,7 +47,7 @@ pub enum StoreError {
         /// The experiment.
         name: String,
     },
-    /// The campaign of this experiment, device, seed and scale was begun with another precision.
+    /// The campaign with this experiment, device, seed and scale was begun with another precision.
     #[error("the campaign of `{name}` in {} was begun {}; this is {}", path.display(), asked(*was), asked(*is))]
     #[diagnostic(help("{}, or run without `--resume` to begin another campaign", resume_help(*was)))]
     OtherPrecision {
@@ -55,9 +55,9 @@ pub enum StoreError {
         path: PathBuf,
         /// The experiment.
         name: String,
-        /// The precision that the campaign was begun with, a share; `None` if it measures every cell.
+        /// The precision (a share) with which the campaign was begun; `None` if it measures every cell.
         was: Option<f64>,
-        /// The precision that it would be resumed with.
+        /// The precision of the run that would resume the campaign.
         is: Option<f64>,
     },
     /// The campaign of this plan was measured on another device.
@@ -68,9 +68,9 @@ pub enum StoreError {
         path: PathBuf,
         /// The experiment.
         name: String,
-        /// The device that the campaign was begun on.
+        /// The device on which the campaign was begun.
         was: String,
-        /// The device that it would be resumed on.
+        /// The device of the run that would resume the campaign.
         is: String,
     },
     /// The store has no such campaign.
@@ -79,7 +79,7 @@ pub enum StoreError {
     NoCampaign {
         /// The file.
         path: PathBuf,
-        /// The number or name asked for.
+        /// The requested number or name.
         wanted: String,
         /// The nearest name.
         near: Option<String>,
@@ -92,7 +92,7 @@ pub enum StoreError {
     NoBaseline {
         /// The file.
         path: PathBuf,
-        /// The name asked for.
+        /// The requested name.
         wanted: String,
         /// The nearest name.
         near: Option<String>,
@@ -124,7 +124,7 @@ pub enum StoreError {
         /// The campaign's number.
         campaign: i64,
     },
-    /// The file may not be written, or cannot be.
+    /// The file must not or cannot be written.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Output(#[from] OutputError),
@@ -134,7 +134,7 @@ pub enum StoreError {
     BadPart {
         /// The part.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// A value in the store cannot be read back.
@@ -154,7 +154,7 @@ impl StoreError {
         move |sqlite| StoreError::Sqlite { path: path.clone(), sqlite }
     }
 
-    /// Whether the error is about the contents of a part, so that another part may be accepted.
+    /// Returns whether the cause is the contents of a part, so that another part may be accepted.
     pub fn is_of_part(&self) -> bool {
         matches!(
             self,
@@ -165,7 +165,7 @@ impl StoreError {
     /// The damage to a cell.
     ///
     /// # Errors
-    /// The error itself, if it concerns more than a cell.
+    /// The error itself, if it concerns more than one cell.
     pub(super) fn damage(self) -> Result<String, StoreError> {
         use rusqlite::Error::{
             FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error,
@@ -184,7 +184,7 @@ impl StoreError {
         }
     }
 
-    /// Whether SQLite may not create or write the file.
+    /// Returns whether the file is write-protected, so that SQLite cannot create or write it.
     pub fn is_write_protected(&self) -> bool {
         matches!(self, StoreError::Sqlite { sqlite, .. } if super::is_write_protected(sqlite))
     }
@@ -213,7 +213,7 @@ fn options(share: f64) -> String {
     format!("`--adaptive --precision {}%`", (share * 1e8).round() / 1e6)
 }
 
-/// SQLite's text, without the path if it has one: the message already names it.
+/// The text of SQLite's error. A path in the text is removed, because the message already names it.
 fn reason(sqlite: &rusqlite::Error) -> String {
     match sqlite.sqlite_error_code() {
         Some(rusqlite::ErrorCode::CannotOpen) => "it cannot be opened or created".to_owned(),

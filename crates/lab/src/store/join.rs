@@ -7,7 +7,10 @@
 //!   part in use ──snapshot──► a part with the cells that have ended
 //! ```
 //!
-//! `merge` determines which campaigns belong together; here the caller knows. Not here: the transfer of parts.
+//! Module `merge` determines which campaigns belong together; here the caller names the campaign.
+//!
+//! # Not handled
+//! The transfer of parts between machines.
 
 use super::merge::Merging;
 use super::tables::Progress;
@@ -18,15 +21,16 @@ impl Store {
     /// Copies the only campaign of a part as a new campaign, and returns its number.
     ///
     /// # Errors
-    /// [`StoreError::BadPart`] if the contents of the part are invalid; others if it does not have exactly one campaign, or one
-    /// of the stores fails.
+    /// [`StoreError::BadPart`] if the contents of the part are invalid; others if it does not have exactly one
+    /// campaign, or one of the stores fails.
     pub fn adopt(&mut self, part: &Path) -> Result<i64, StoreError> {
         let (part, was) = only(Store::open_part(part)?)?;
         part.check(was)?;
         self.copy(&part, was, |_| true)
     }
 
-    /// Resumes the last campaign with the plan of a part, as [`Store::resume`]. Returns its number and the done cells.
+    /// Resumes the last campaign with the plan of a part, as [`Store::resume`]. Returns its number and the done
+    /// cells.
     ///
     /// # Errors
     /// As [`Store::resume`]; [`StoreError`] if the part does not have exactly one campaign.
@@ -36,13 +40,13 @@ impl Store {
         self.resume_as(&identity.plan, &identity.name, identity.on_device)
     }
 
-    /// Copies the measured, predicted and failed cells of a part into a campaign, and removes pending cells that the part
-    /// found unneeded. A cell is replaced only if the part has more of it: done before predicted before failed. Returns
-    /// the cells that became done.
+    /// Copies the measured, predicted and failed cells of a part into a campaign, and removes pending cells that the
+    /// part found unneeded. A cell is replaced only by a cell of higher rank: done ranks above predicted, and
+    /// predicted above failed. Returns the cells that became done.
     ///
     /// # Errors
-    /// [`StoreError::AnotherCampaign`] if the part belongs to another campaign, [`StoreError::BadPart`] if its contents are
-    /// invalid; others if one of the stores fails. After an error nothing has changed.
+    /// [`StoreError::AnotherCampaign`] if the part belongs to another campaign, [`StoreError::BadPart`] if its
+    /// contents are invalid; others if one of the stores fails. After an error nothing has changed.
     pub fn join(&mut self, part: &Path, campaign: i64) -> Result<Vec<u32>, StoreError> {
         let (part, was) = only(Store::open_part(part)?)?;
         self.check_is_of(&part, was, campaign)?;
@@ -72,8 +76,8 @@ impl Store {
         })
     }
 
-    /// Creates a part at `path`, which must not exist, with a copy of the campaign in which all but the given cells are
-    /// pending.
+    /// Creates a part at `path`, which must not exist, with a copy of the campaign in which all but the given cells
+    /// are pending.
     ///
     /// # Errors
     /// [`StoreError`] if one of the stores fails.

@@ -6,11 +6,13 @@
 //!   part 2: cell 0 pending  cell 1 done   cell 2 pending   ┴─► cell 0 done  cell 1 done  cell 2 done
 //! ```
 //!
-//! Two campaigns are parts of one if their plan, version and device are equal, and no cell was measured with
-//! different numbers in both. Models give the same numbers each time, and such a cell is kept once; different
-//! numbers keep the campaigns apart. Predictions depend on all measured cells: they are kept only if one part
-//! has measured all of them, and otherwise `--resume` predicts again. Not here: baselines, which name campaigns
-//! of their own store.
+//! Two campaigns are parts of one campaign if their plan, version and device are equal, and every cell that both have
+//! measured has the same numbers in both. Models give the same numbers each time; such a cell is kept once. Different
+//! numbers keep the campaigns separate. Predictions depend on all measured cells, so they are kept only if one part
+//! has measured all of these cells; otherwise `--resume` predicts again.
+//!
+//! # Not handled
+//! Baselines, which name campaigns of their own store.
 
 use super::schema;
 use super::tables::{CellRows, Identity, Progress, Tables};
@@ -44,8 +46,8 @@ impl Store {
     /// Merges the campaigns of other stores into this one, in one transaction. Returns the result for each, in order.
     ///
     /// # Errors
-    /// [`StoreError::BadPart`] if the contents of an input are invalid; others if an input is not a store, is this store, or
-    /// cannot be read, or this store cannot be written.
+    /// [`StoreError::BadPart`] if the contents of an input are invalid; others if an input is not a store, is this
+    /// store, or cannot be read, or if this store cannot be written.
     pub fn merge(&mut self, inputs: &[PathBuf]) -> Result<Vec<Merged>, StoreError> {
         let parts = parts(inputs, &self.path)?;
         self.merge_checked(&parts)
@@ -56,7 +58,8 @@ impl Store {
         self.transaction(|to| {
             let mut all = Vec::new();
             for part in parts {
-                // Equal campaigns of one input were measured twice on purpose, so they are not merged with each other.
+                // Equal campaigns of one input were measured twice on purpose, so they are not merged with each
+                // other.
                 let mut merged_into = Vec::new();
                 for number in part.campaigns_of_part()? {
                     let merged = Merging { to, from: part.tables() }.campaign(number, &merged_into)?;
@@ -80,8 +83,8 @@ fn parts(inputs: &[PathBuf], output: &Path) -> Result<Vec<Store>, StoreError> {
     inputs.iter().map(open).collect()
 }
 
-/// Merges the campaigns of stores into the store at `output`, which is created if it does not exist. Returns that store and
-/// the result for each campaign. If it fails, no campaign is merged.
+/// Merges the campaigns of stores into the store at `output`, which is created if it does not exist. Returns that
+/// store and the result for each campaign. After an error no campaign has been merged.
 ///
 /// # Errors
 /// As [`Store::merge`] and [`Store::open`].
@@ -93,7 +96,7 @@ pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<(Store, Vec<Merged>), 
     Ok((store, merged))
 }
 
-/// Refuses inputs that are the output, also under another name: SQLite would create a second log for the same file.
+/// Refuses an input that is the same file as the output, even under another name: SQLite would create a second log.
 fn refuse_output(inputs: &[PathBuf], output: &Path) -> Result<(), StoreError> {
     let file = |path: &Path| path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
     let output = file(output);
@@ -106,8 +109,8 @@ fn refuse_output(inputs: &[PathBuf], output: &Path) -> Result<(), StoreError> {
 /// The cells of a campaign by their number.
 type Cells = BTreeMap<u32, CellRows>;
 
-/// The source of the predictions that stay valid when two parts of a campaign are merged: a part that has measured every
-/// cell that either has measured.
+/// The part whose predictions stay valid when two parts of a campaign are merged: it has measured every cell that
+/// either part has measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Predictor {
     Input,
@@ -151,7 +154,7 @@ impl Merging<'_> {
         };
         let is_better = |cell: &CellRows, before: Option<&CellRows>| match before {
             Some(before) => cell.progress() > before.progress(),
-            // The output found the cell unneeded after the input had measured it.
+            // The output removed the cell as unneeded, but the input has measured it.
             None => cell.is_done(),
         };
         let predictor = Predictor::of(&cells, before.as_ref());
@@ -237,7 +240,7 @@ impl Merging<'_> {
         for mut values in self.from.values(&text, [was])? {
             // The output assigns its own number.
             values[0] = Value::Null;
-            // The JSON of an input is not trusted. The text is: it was compared with the plan.
+            // The JSON of an input is not trusted. The text is trusted, because it was compared with the plan.
             values[resolved] = match &values[experiment] {
                 Value::Text(text) => Resolved::json_of_text(text).map_or(Value::Null, Value::Text),
                 _ => Value::Null,
@@ -247,8 +250,8 @@ impl Merging<'_> {
         Ok(self.to.connection.last_insert_rowid())
     }
 
-    /// Adds the missing facts of the environment, and keeps the earlier start time. The fact about spared measurements is
-    /// added only if the predictions of the input are kept (`predicted`).
+    /// Adds the missing facts of the environment, and keeps the earlier start time. The fact about spared
+    /// measurements is added only if the predictions of the input are kept (`predicted`).
     pub fn environment(&self, was: i64, campaign: i64, new: bool, predicted: bool) -> Result<(), StoreError> {
         let facts = "SELECT key, value FROM environment WHERE campaign = ?1 ORDER BY position";
         let known = if new { Vec::new() } else { self.to.values(facts, [campaign])? };

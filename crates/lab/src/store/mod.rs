@@ -6,7 +6,7 @@
 //!
 //! Rows are committed a few times a second, so a killed campaign keeps its measurements. A cell is done only
 //! once all its rows and its verdict are committed. When the campaign resumes, the rows of unfinished cells are
-//! removed. `docs/formats.md` describes the schema. Not here: analysis.
+//! removed. `docs/formats.md` describes the schema. The analysis is in crate `lowtide-record`.
 
 mod add;
 mod baseline;
@@ -52,16 +52,17 @@ pub struct Store {
     connection: Connection,
     path: PathBuf,
     format: StoreFormat,
-    /// Keeps other writers out. It is dropped last: closing any descriptor of a file drops the locks that SQLite has on it.
+    /// Locks out other writers. Dropped last, because closing any descriptor of a file drops SQLite's locks on the
+    /// file.
     _lock: Option<File>,
 }
 
-/// Facts of a campaign that its plan does not hold.
+/// Facts about a campaign that are not in its plan.
 #[derive(Debug, Clone, Default)]
 pub struct About {
-    /// When it began (RFC 3339).
+    /// Start time (RFC 3339).
     pub started_at: String,
-    /// The command line that reproduces it.
+    /// The command line that reproduces the campaign.
     pub command: String,
     /// Facts about the machine and the target.
     pub environment: Vec<(String, String)>,
@@ -81,7 +82,7 @@ impl Store {
         Ok(Store { connection, path: path.to_owned(), format, _lock: lock })
     }
 
-    /// Creates a store in memory, for a campaign whose results are all that is kept of it.
+    /// Creates a temporary store in memory.
     ///
     /// # Errors
     /// [`StoreError`] if memory is exhausted.
@@ -101,10 +102,11 @@ impl Store {
         Store::open(path)
     }
 
-    /// Opens an existing store for reading. It may be written to at the same time, and its directory may be read-only.
+    /// Opens an existing store for reading. Another process may write to it at the same time, and its directory may
+    /// be read-only.
     ///
     /// # Errors
-    /// [`StoreError`] if there is no file, or it is not a store.
+    /// [`StoreError`] if the file does not exist, or is not a store.
     pub fn open_existing(path: &Path) -> Result<Store, StoreError> {
         if !path.exists() {
             return Err(StoreError::Missing { path: path.to_owned() });
@@ -114,7 +116,7 @@ impl Store {
         let connection = Connection::open_with_flags(path, flags).map_err(StoreError::on(path))?;
         let (connection, format) = match schema::check(&connection, path) {
             // To read a file in WAL mode, SQLite creates two files next to it, unless the file is declared immutable.
-            // Without a write-ahead log the file is complete, so that is safe.
+            // That is safe without a write-ahead log, because the file is then complete.
             Err(StoreError::Sqlite { sqlite, .. }) if is_write_protected(&sqlite) && !has_log(path) => {
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
                 let frozen =
@@ -127,8 +129,8 @@ impl Store {
         Ok(Store { connection, path: path.to_owned(), format, _lock: None })
     }
 
-    /// Closes a store, and removes its file if it holds no campaign. The lock is held until the file is removed, so no
-    /// other process can have begun a campaign.
+    /// Closes a store, and removes its file if it holds no campaign. The lock is held until the file is removed, so
+    /// no other process can have begun a campaign.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
@@ -210,8 +212,8 @@ impl Store {
         })
     }
 
-    /// Resumes the last campaign of exactly this plan, and removes the rows of its unfinished cells. Returns its number
-    /// and, for each cell, whether it is done.
+    /// Resumes the last campaign of exactly this plan, and removes the rows of its unfinished cells. Returns its
+    /// number and, for each cell, whether it is done.
     ///
     /// # Errors
     /// [`StoreError::NothingToResume`] if there is no such campaign; others if the store cannot be written.
@@ -223,8 +225,8 @@ impl Store {
         Ok((campaign, done))
     }
 
-    /// Resumes the last campaign with this plan identity, name and block device, as [`Store::resume`]. Returns its number
-    /// and the numbers of the done cells.
+    /// Resumes the last campaign with this plan identity, name and block device, as [`Store::resume`]. Returns its
+    /// number and the numbers of the done cells.
     fn resume_as(
         &mut self,
         plan: &str,
@@ -268,7 +270,7 @@ impl Store {
         Ok((campaign, self.tables().numbers(campaign, Some("done"))?))
     }
 
-    /// The error for a plan without a campaign: the last campaign has another precision, or there is none.
+    /// The error for a plan without a campaign: the last campaign has another precision, or no campaign exists.
     fn not_resumable(&self, plan: &str, name: &str) -> Result<StoreError, StoreError> {
         let (without_precision, is) = identity::apart(plan);
         let plans = "SELECT plan FROM campaign WHERE name = ?1 ORDER BY id DESC";
@@ -292,7 +294,8 @@ fn refuse_all_but_files(path: &Path) -> Result<(), StoreError> {
     Err(StoreError::NotAStore { path: path.to_owned(), found: found.to_owned() })
 }
 
-/// Locks a store against other writers until the file is closed, also by a kill. `None` on a filesystem without locks.
+/// Locks a store against other writers. The lock ends when the file is closed, even if the process is killed. `None`
+/// on a filesystem without locks.
 fn lock(path: &Path) -> Result<Option<File>, StoreError> {
     let Ok(file) = File::open(path) else { return Ok(None) };
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -307,7 +310,7 @@ fn is_write_protected(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(CannotOpen | ReadOnly))
 }
 
-/// Whether a store has a write-ahead log.
+/// Returns whether a store has a write-ahead log.
 fn has_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");

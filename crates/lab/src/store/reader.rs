@@ -21,17 +21,17 @@ pub struct Listed {
     pub id: i64,
     /// The experiment's name.
     pub name: String,
-    /// The target as written.
+    /// The target, as written in the experiment.
     pub target: String,
-    /// When it began.
+    /// Start time (RFC 3339).
     pub started_at: String,
-    /// Done cells.
+    /// Number of done cells.
     pub done: u32,
-    /// Failed cells.
+    /// Number of failed cells.
     pub failed: u32,
-    /// Cells that were skipped; their levels are predicted.
+    /// Number of skipped cells; their levels are predicted.
     pub spared: u32,
-    /// All cells.
+    /// Number of all cells.
     pub cells: u32,
 }
 
@@ -60,10 +60,12 @@ impl Store {
         })
     }
 
-    /// Finds a campaign by number or name (the last of that name), or the last campaign, and returns its number.
+    /// Finds a campaign by number or name, and returns its number. If several campaigns have the name, the last is
+    /// found. With `None`, finds the last campaign of the store.
     ///
     /// # Errors
-    /// [`StoreError::NoCampaign`] with the nearest name.
+    /// [`StoreError::NoCampaign`] with the nearest name, if there is no such campaign; others if the store cannot be
+    /// read.
     pub fn find(&self, wanted: Option<&str>) -> Result<i64, StoreError> {
         let campaigns = self.campaigns()?;
         let found = match wanted {
@@ -209,7 +211,7 @@ impl Store {
         }
     }
 
-    /// The damage to a cell, its histograms included; `None` if all of it can be read back.
+    /// The damage to a cell, including its histograms; `None` if the entire cell can be read back.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
@@ -297,8 +299,8 @@ impl Store {
         })
     }
 
-    /// The latencies of a cell in the intervals that begin from `from_ns` until before `to_ns` of its measurement, reads and
-    /// writes together.
+    /// The latencies of a cell, reads and writes together, in the intervals that begin in `from_ns..to_ns` of its
+    /// measurement.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
@@ -349,7 +351,8 @@ impl Store {
         Ok(())
     }
 
-    /// Calls `each` with the histograms of the intervals that begin in a range, in order: start, operation, histogram.
+    /// Calls `each` with the histograms of the intervals that begin in a range, in order: start, operation,
+    /// histogram.
     pub(super) fn each_latency(
         &self,
         campaign: i64,
@@ -383,7 +386,8 @@ fn device_texts(stored: String) -> Vec<String> {
     serde_json::from_str(&stored).unwrap_or_else(|_| vec![stored])
 }
 
-/// Reads the numbers of a record from the columns that begin at `first`. `negative` is the error for a negative number.
+/// Reads the numbers of a record from the columns that begin at `first`. `negative` is the error for a negative
+/// number.
 fn numbers<R>(
     columns: &[Column<R>],
     record: &mut R,

@@ -26,7 +26,8 @@ pub(super) const DATABASES: i32 = 2;
 /// The oldest format that can be read. A store is upgraded when it is opened for writing.
 pub(super) const OLDEST: i32 = 1;
 
-/// The definitions of all tables. `{interval}` and `{transactions}` stand for the columns of [`Row::COLUMNS`] and [`Done::COLUMNS`].
+/// The definitions of all tables. `{interval}` and `{transactions}` are placeholders for the columns of
+/// [`Row::COLUMNS`] and [`Done::COLUMNS`].
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS campaign (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, title TEXT NOT NULL, experiment TEXT NOT NULL, target TEXT NOT NULL,
@@ -115,7 +116,7 @@ pub(super) fn columns_of(table: &str) -> &'static [TableColumn] {
 /// Columns added after the first format: table, column, first format with the column.
 const ADDED: [(&str, &str, i32); 1] = [("campaign", "resolved", KINDS)];
 
-/// Whether `own` are the columns of a table in a store of this format, in any order.
+/// Returns whether `own` are the columns of a table in a store of this format, in any order.
 pub(super) fn fits(table: &str, own: &[TableColumn], format: i32) -> bool {
     let known = columns_of(table);
     let since = |column: &TableColumn| {
@@ -126,13 +127,13 @@ pub(super) fn fits(table: &str, own: &[TableColumn], format: i32) -> bool {
         && known.iter().all(|known| format < since(known) || own.contains(known))
 }
 
-/// The format of an open store, and the queries for its tables, determined when the store is opened. If another program
-/// upgrades the store later, its new columns are read after it is opened again.
+/// The format of an open store, and the queries for its tables, determined when the store is opened. If another
+/// program upgrades the store later, the new columns are visible only after the store is opened again.
 #[derive(Debug)]
 pub(super) struct StoreFormat {
     /// The number of the format.
     pub version: i32,
-    /// `SELECT` of all columns, by table.
+    /// The `SELECT` of all columns, by table.
     selects: BTreeMap<&'static str, String>,
 }
 
@@ -143,8 +144,8 @@ impl StoreFormat {
         Ok(StoreFormat { version: version(connection)?, selects })
     }
 
-    /// `SELECT` of all columns of a table in the order of [`columns_of`], up to `FROM`. Columns that an older store lacks are
-    /// NULL or zero.
+    /// The `SELECT` of all columns of a table in the order of [`columns_of`], ending with `FROM` and the table.
+    /// Columns that an older store lacks are NULL or zero.
     ///
     /// # Panics
     /// If stores have no such table.
@@ -264,8 +265,8 @@ pub(super) fn migrate(connection: &Connection, from: Option<i32>) -> rusqlite::R
     connection.execute_batch(&format)
 }
 
-/// Converts the factors of a cell from an older format to format [`KINDS`]. Invalid factors are not changed; reading them
-/// reports the damage.
+/// Converts the factors of a cell from an older format to format [`KINDS`]. Invalid factors are not changed; reading
+/// them reports the damage.
 fn with_kinds(factors: &str) -> String {
     let Ok(pairs) = serde_json::from_str::<Vec<(String, String)>>(factors) else { return factors.to_owned() };
     let factors: Vec<FactorLevel> = pairs.into_iter().map(|(name, level)| untyped(&name, level)).collect();

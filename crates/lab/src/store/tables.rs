@@ -1,7 +1,7 @@
 //! The tables of an open store, and cells as complete sets of their rows: the form in which cells are copied
 //! between stores.
 //!
-//! Not here: which campaigns belong together (`merge`, `join`).
+//! Modules `merge` and `join` determine which campaigns belong together.
 
 use super::error::Fault;
 use super::schema::{self, StoreFormat};
@@ -12,7 +12,7 @@ use rusqlite::{Connection, Params, Row, ToSql, params};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Tables with the rows of cells, besides table `cell`, each with the first format that has it.
+/// Tables with the rows of cells, except table `cell`; each with the first format that has it.
 const OF_CELLS: [(&str, i32); 7] = [
     ("interval", schema::OLDEST),
     ("histogram", schema::OLDEST),
@@ -23,7 +23,7 @@ const OF_CELLS: [(&str, i32); 7] = [
     ("gap", schema::GAPS),
 ];
 
-/// The names of the tables with the rows of cells, besides table `cell`.
+/// The names of the tables with the rows of cells, except table `cell`.
 pub(super) fn of_cells() -> impl Iterator<Item = &'static str> {
     of_cells_in(i32::MAX)
 }
@@ -50,7 +50,7 @@ pub(super) struct CellRows {
     tables: [Vec<Vec<Value>>; OF_CELLS.len()],
 }
 
-/// The status of a cell, ordered: when two stores have the same cell, the greater one is kept.
+/// The status of a cell, in ascending rank. If two stores have the same cell, the cell of higher rank is kept.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Progress {
     Pending,
@@ -64,8 +64,8 @@ impl CellRows {
     /// Columns of table `cell`, counted without the campaign.
     const FACTORS: usize = 2;
     const STATUS: usize = 4;
-    /// Columns that are known before the cell is measured: number, step, factors, repetition, data, capacity, threads,
-    /// share of reads.
+    /// Columns that are known before the cell is measured: number, step, factors, repetition, data, capacity,
+    /// threads, share of reads.
     const PLANNED: [usize; 8] = [0, 1, 2, 3, 6, 7, 9, 10];
 
     pub fn progress(&self) -> Progress {
@@ -81,7 +81,7 @@ impl CellRows {
         self.progress() == Progress::Done
     }
 
-    /// Whether both can be the same cell of one campaign.
+    /// Returns whether both can be the same cell of one campaign.
     pub fn is_compatible(&self, other: &CellRows) -> bool {
         let planned = CellRows::PLANNED.iter().all(|&column| self.own[column] == other.own[column]);
         planned && (!(self.is_done() && other.is_done()) || self == other)
@@ -142,7 +142,7 @@ impl Tables<'_> {
         Ok(all)
     }
 
-    /// Reads the row of a query that has one at most.
+    /// Reads the row of a query that returns at most one row.
     pub fn one<T>(
         self,
         text: &str,
@@ -171,7 +171,7 @@ impl Tables<'_> {
         )
     }
 
-    /// Removes the fact about how many measurements a campaign spared.
+    /// Removes the fact with the number of measurements that a campaign spared.
     pub fn forget_spared(self, campaign: i64) -> Result<(), StoreError> {
         let text = "DELETE FROM environment WHERE campaign = ?1 AND key = ?2";
         self.execute(text, params![campaign, fact::SPARED])
@@ -195,15 +195,15 @@ impl Tables<'_> {
         own.into_iter().map(|own| self.with_rows(campaign, own)).collect()
     }
 
-    /// The cell of this number, if the campaign has it.
+    /// The cell with this number; `None` if the campaign does not have it.
     pub fn cell(self, campaign: i64, number: u32) -> Result<Option<CellRows>, StoreError> {
         let text = format!("{} WHERE campaign = ?1 AND cell = ?2", self.format.select("cell"));
         let own = self.values(&text, params![campaign, number])?.pop();
         own.map(|own| self.with_rows(campaign, own).map(|(_, cell)| cell)).transpose()
     }
 
-    /// The values of table `cell` that are known before a cell is measured, without its number; `None` if there is no such
-    /// cell.
+    /// The values of table `cell` that are known before a cell is measured, without its number; `None` if there is no
+    /// such cell.
     pub fn planned(self, campaign: i64, number: u32) -> Result<Option<Vec<Value>>, StoreError> {
         const TEXT: &str = "SELECT step, factors, repetition, data_bytes, capacity_bytes, threads, read_share
                             FROM cell WHERE campaign = ?1 AND cell = ?2";
@@ -240,14 +240,14 @@ impl Tables<'_> {
         Ok((number, CellRows { own, tables }))
     }
 
-    /// The numbers of the cells of a campaign, or only of those with a status.
+    /// The numbers of the cells of a campaign; with `status`, only cells with this status.
     pub fn numbers(self, campaign: i64, status: Option<&str>) -> Result<Vec<u32>, StoreError> {
         let text =
             "SELECT cell FROM cell WHERE campaign = ?1 AND status = coalesce(?2, status) ORDER BY cell";
         self.query(text, params![campaign, status], |row| Ok(row.get(0)?))
     }
 
-    /// The rows of a query, all their columns.
+    /// The rows of a query, with all columns.
     pub fn values(self, text: &str, parameters: impl Params) -> Result<Vec<Vec<Value>>, StoreError> {
         self.query(text, parameters, |row| {
             let columns = 0..row.as_ref().column_count();

@@ -1,6 +1,6 @@
 //! Tests of adaptive campaigns in stores (reading, resuming, merging, joining), and of older formats.
 //!
-//! Not here: campaigns that measure every cell (`join`, and the tests of the command line).
+//! Campaigns that measure every cell are tested in `join` and by the tests of the command line.
 
 use super::fixture::{self, intervals};
 use super::writer::write;
@@ -12,7 +12,7 @@ use lowtide_record::analysis::{Estimate, Verdict};
 use lowtide_record::fact::SPARED;
 use lowtide_record::{Campaign, Predicted, Status};
 
-/// A plan of five cells, adaptive if it has a precision.
+/// A plan of five cells, adaptive if `precision` is given.
 fn plan(precision: Option<f64>) -> Plan {
     let mut plan = fixture::plan(5, 1);
     plan.identity_suffix = precision.map_or(String::new(), |share| format!("\nadaptive, precision {share}"));
@@ -29,7 +29,7 @@ fn done(cell: u32, seconds: u64) -> impl Iterator<Item = Entry> {
     intervals(cell).chain([Entry::Took(cell, Nanos::from_secs(seconds)), Entry::End(cell, end)])
 }
 
-/// A store with one campaign, whose cells are partly measured, partly predicted with `level`.
+/// A store with one campaign. The `measured` cells are done, and the `predicted` cells have `level`.
 fn store(path: &Path, measured: &[u32], predicted: &[u32], level: f64) -> Store {
     let mut store = Store::open(path).expect("a new store");
     let campaign = store.begin(&plan(Some(0.05)), &About::default()).expect("begins");
@@ -221,8 +221,8 @@ fn older(path: &Path, (format, lacking): (i32, &[&str]), measured: &[u32]) {
     older.connection.pragma_update(None, "user_version", format).expect("sets the format");
 }
 
-/// Symptom: a part of an older format did not match its own campaign. Cause: factors were compared as stored, and older
-/// formats store no kinds. Fix: factors are converted first.
+/// Symptom: a part of an older format did not match its own campaign. Cause: factors were compared as stored, and
+/// older formats store no kinds. Fix: factors are converted first.
 #[test]
 fn parts_and_stores_of_older_formats_are_joined() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -265,8 +265,8 @@ fn stores_of_older_formats_are_merged() {
     }
 }
 
-/// Symptom: the resolved experiment of a part could differ from its text. Cause: the JSON was copied. Fix: it is made again
-/// from the text, which is compared with the plan.
+/// Symptom: the resolved experiment of a part could differ from its text. Cause: the JSON was copied. Fix: the JSON
+/// is made again from the text, and the text is compared with the plan.
 #[test]
 fn the_resolved_experiment_of_a_part_is_made_from_its_text() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -313,8 +313,8 @@ fn a_missing_column_of_intervals_reads_as_zero_and_is_added() {
     done(1, 60).for_each(|entry| write(newer.tables(), 1, &entry).expect("has all columns"));
 }
 
-/// Symptom: a damaged part of an older format was merged, with zeros for a missing column. Cause: an older part could lack any
-/// column. Fix: it can lack only columns that a later format added.
+/// Symptom: a damaged part of an older format was merged, with zeros for a missing column. Cause: an older part could
+/// lack any column. Fix: an older part can lack only columns that a later format added.
 #[test]
 fn a_part_of_an_older_format_has_the_columns_of_its_format() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -346,8 +346,8 @@ fn a_part_of_an_older_format_has_the_columns_of_its_format() {
     }
 }
 
-/// Symptom: two programs that opened an old store at once failed. Cause: its missing columns were read before the transaction
-/// began. Fix: they are read in the transaction.
+/// Symptom: two programs that opened an old store at once failed. Cause: the list of missing columns was read before
+/// the transaction began. Fix: the list is read in the transaction.
 #[test]
 fn a_store_upgraded_by_another_program_meanwhile_is_opened() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -362,7 +362,7 @@ fn a_store_upgraded_by_another_program_meanwhile_is_opened() {
             schema::prepare(&connection, &path).map(|_| connection)
         }
     });
-    // Long enough for the other thread to find an old store and wait; the result is the same if it does not.
+    // Long enough for the other thread to find an old store and wait. The result is the same if the thread is slower.
     std::thread::sleep(std::time::Duration::from_millis(300));
     schema::migrate(&other, Some(OLDER[1].0)).expect("upgrades");
     other.execute_batch("COMMIT").expect("commits");
@@ -371,7 +371,7 @@ fn a_store_upgraded_by_another_program_meanwhile_is_opened() {
     assert_eq!(only(&Store::open(&path).expect("opens")).cells[0].factors[0].name, "threads");
 }
 
-/// The factors of a damaged cell remain readable, also in an older format.
+/// The factors of a damaged cell remain readable, even in an older format.
 #[test]
 fn a_damaged_cell_of_an_older_format_has_its_factors() {
     let folder = tempfile::tempdir().expect("a folder");

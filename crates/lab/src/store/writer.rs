@@ -1,6 +1,6 @@
 //! The writer: one thread that owns the connection and writes the entries that running cells send.
 //!
-//! Cells may run on any number of threads. Not here: the measurement.
+//! Cells may run on any number of threads. The measurement is in module `load`.
 
 use super::tables::Tables;
 use super::{Store, StoreError};
@@ -38,12 +38,12 @@ impl Measured {
         Measured::new(Row::of(interval), &interval.read_latency, &interval.write_latency)
     }
 
-    /// A row of another program. Its histograms may be empty although operations completed.
+    /// A row of another program. The histograms may be empty even if operations completed.
     pub fn new(row: Row, read: &Latency, write: &Latency) -> Self {
         Measured { row, histograms: counted([("read", read), ("write", write)]) }
     }
 
-    /// The transactions of an interval, added to the row of the device.
+    /// The row of the device in an interval, with the transactions of that interval.
     pub fn of_terminals(row: Row, interval: &lowtide_engines::Interval) -> Self {
         let row = Row { transactions: Some(Box::new(Transactions::of(interval))), ..row };
         let kinds = Kind::ALL.iter().zip(&interval.kinds).map(|(kind, tally)| (kind.name(), &tally.latency));
@@ -73,14 +73,14 @@ pub struct CellStart {
 /// The end of a cell.
 #[derive(Debug, Clone)]
 pub enum CellEnd {
-    /// It was measured to the end.
+    /// The cell was measured to the end.
     Done {
         /// The result of the analysis.
         verdict: Verdict,
-        /// Histogram of erase counts `(erases, blocks)`.
+        /// Histogram of erase counts: `(erases, blocks)`.
         wear: Vec<(u64, u64)>,
     },
-    /// It failed, for this reason.
+    /// The cell failed, for this reason.
     Failed(String),
 }
 
@@ -99,7 +99,7 @@ pub enum Entry {
     Fact(String, String),
     /// These cells are not needed, and will not be measured.
     Unneeded(Vec<u32>),
-    /// How long the cell occupied its device.
+    /// The time for which the cell occupied its device.
     Took(u32, Nanos),
     /// A gap during which lowtide did not run.
     Gap(u32, Gap),
@@ -115,7 +115,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Sends an entry. If the writer has failed, the entry is dropped: the campaign is already being interrupted.
+    /// Sends an entry. If the writer has failed, the entry is dropped, because the campaign is already being
+    /// interrupted.
     pub fn send(&self, entry: Entry) {
         let _ = self.queue.send((self.campaign, entry));
     }
@@ -129,8 +130,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts writing. If the store fails, the writer sets `interrupt`, which ends the load, and
-    /// [`Writer::finish`] returns the error.
+    /// Starts writing. If the store fails, the writer sets `interrupt`, which ends the load; [`Writer::finish`] then
+    /// returns the error.
     pub fn start(store: Store, interrupt: Arc<AtomicBool>) -> Writer {
         let (queue, receiver) = sync_channel(QUEUE);
         let thread = std::thread::spawn(move || {

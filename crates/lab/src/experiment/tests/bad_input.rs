@@ -1,4 +1,4 @@
-//! What bad experiments are told.
+//! Tests of the errors of invalid experiments.
 
 use super::{bad, with};
 

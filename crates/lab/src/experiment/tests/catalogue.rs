@@ -1,5 +1,5 @@
-//! Tests of the experiments that come with the program: each is well formed, and each published number is compared or
-//! excused.
+//! Tests of the experiments in the catalogue: every experiment is valid, and every published number is either
+//! compared or excused.
 
 use super::super::*;
 use lowtide_files::catalogue::{experiments, studies};
@@ -37,7 +37,7 @@ fn every_number_that_is_looked_for_has_its_cells() {
     }
 }
 
-/// Nothing published is passed over in silence, and no excuse outlives the comparison it stood for.
+/// Every published number is either compared or excused, and excused at most once.
 #[test]
 fn every_published_number_is_compared_or_excused_and_not_both() {
     let mut compared = BTreeSet::new();
@@ -62,7 +62,7 @@ fn every_published_number_is_compared_or_excused_and_not_both() {
     assert!(twice.is_empty(), "excused twice: {twice:?}");
 }
 
-/// A failure that is said to be explained is: the document is there, with the heading.
+/// The document and the heading that explain a known failure exist.
 #[test]
 fn every_claim_has_a_name_of_its_own_and_a_document_that_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -86,14 +86,14 @@ fn every_claim_has_a_name_of_its_own_and_a_document_that_is_there() {
     }
 }
 
-/// What a heading of Markdown is linked to by: lower case, spaces to hyphens, other signs left out.
+/// The anchor of a Markdown heading: in lower case, with hyphens for spaces and without other punctuation.
 fn anchor(line: &str) -> Option<String> {
     let heading = line.strip_prefix('#')?.trim_start_matches('#').trim();
     let kept = heading.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
     Some(kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect())
 }
 
-/// What a store keeps of an experiment is all of it, but for what is documented as not kept.
+/// A store keeps the entire experiment, except events and the addresses of servers.
 #[test]
 fn every_experiment_reads_back_as_it_was_resolved() {
     for entry in experiments() {

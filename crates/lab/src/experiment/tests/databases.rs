@@ -1,4 +1,4 @@
-//! Experiments with databases: existing servers, limits of the scale, modelled engines, and passwords.
+//! Tests of experiments with databases: existing servers, limits of the scale, modelled engines, and passwords.
 
 use super::{bad, good};
 use crate::experiment::{BadInput, Experiment, Override};
@@ -47,7 +47,7 @@ fn stored_texts_have_no_passwords() {
     assert!(!plan.identity().contains("cret"), "{}", plan.identity());
 }
 
-/// Addresses of every form. None of the letters of their passwords may be printed.
+/// Addresses of every form. No part of their passwords may be printed.
 const SECRETS: [&str; 8] = [
     "mariadb://me:sEcReT@db:3306/x",
     "mariadb://:sEcReT@db/x",
@@ -82,7 +82,7 @@ fn excerpts_of_errors_have_no_passwords_and_mark_the_fault() {
             assert!(error.contains(told), "{told}:\n{error}");
             assert_hidden(&error);
         }
-        // A value that a message quotes.
+        // Passwords in a value that a message quotes.
         for key in ["duration", "engine", "preset"] {
             let line = format!("{key} = \"{secret}\"\n");
             let without = text.replace("duration = \"1min\"\n", "").replace("engine = \"mariadb\"\n", "");
@@ -199,7 +199,7 @@ fn a_modelled_engine_needs_a_simulated_device_and_refuses_other_settings() {
         let error = super::render(&plan(&format!("{text}{line}\n")).expect_err("invalid"));
         assert!(error.contains(told), "{line}:\n{error}");
     }
-    // MyISAM has no log, so a large log needs no space.
+    // MyISAM has no log, so `log_size` takes no space.
     plan(&format!("{}log_size = '40GiB'\n", MODELLED.replace("innodb", "myisam"))).expect("a plan");
 }
 

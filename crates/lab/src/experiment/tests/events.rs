@@ -1,4 +1,4 @@
-//! `[[event]]`: what it means, and what is wrong with it.
+//! Tests of `[[event]]`: the resolved events, and the errors of invalid events.
 
 use super::{bad, good};
 use crate::experiment::{Event, Happens};
@@ -36,7 +36,7 @@ fn with(event: &str) -> String {
     format!("{EVENTS}\n[[event]]\n{event}\n")
 }
 
-/// What is said of it, its lines joined.
+/// The error of an invalid experiment, with its lines joined.
 fn told(text: &str) -> String {
     bad(text).split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
 }

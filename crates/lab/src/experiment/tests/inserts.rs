@@ -1,4 +1,4 @@
-//! `[inserts]` in place of `[workload]`: what it means, and what is wrong with it.
+//! Tests of `[inserts]`: the resolved load, and the errors of invalid tables.
 
 use super::{bad, good};
 use crate::experiment::Placement;

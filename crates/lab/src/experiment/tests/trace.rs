@@ -1,4 +1,4 @@
-//! `trace` in `[workload]`: the keys that it replaces or excludes, and its check by the plan.
+//! Tests of `trace` in `[workload]`: the keys that a trace replaces or excludes, and its check by the plan.
 
 use crate::experiment::{Experiment, Length, ReplayPace};
 use crate::plan::Plan;

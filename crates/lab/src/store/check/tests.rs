@@ -9,7 +9,7 @@ use lowtide_record::Predicted;
 use lowtide_record::analysis::{Estimate, Verdict};
 use std::path::PathBuf;
 
-/// A part whose cell 0 is pending, 1 is done, 2 failed, and 3 was spared.
+/// A part with four cells: 0 is pending, 1 is done, 2 failed, and 3 was spared.
 fn part(path: &Path) {
     let mut store = Store::open(path).expect("a new store");
     let campaign = store.begin(&plan(4, 1), &About::default()).expect("begins");
@@ -168,7 +168,7 @@ const INVALID: &[(&str, &str)] = &[
     ("PRAGMA user_version = 9", "it has format 9, and this version writes format 5"),
 ];
 
-/// SQL statements whose fault shows only if the campaign is known.
+/// SQL statements whose fault is detected only if the campaign is known.
 const INVALID_FOR_JOIN: &[(&str, &str)] = &[
     ("UPDATE campaign SET version = '0.0.0'", "the version of its campaign differs from the store's"),
     (
@@ -259,8 +259,8 @@ fn invalid_parts_are_refused_and_change_nothing() {
     assert_eq!(statuses, [Status::Pending, Status::Done, Status::Failed, Status::Spared]);
 }
 
-/// Symptom: one histogram that does not decode made a campaign unreadable. Cause: the error of a cell was
-/// returned for the campaign. Fix: the cell is reported as damaged, and measured again.
+/// Symptom: one histogram that did not decode made a campaign unreadable. Cause: the error of a cell was returned as
+/// the error of the campaign. Fix: the cell is reported as damaged, and measured again.
 #[test]
 fn a_damaged_cell_leaves_the_others_readable_and_is_measured_again() {
     let harms = [
@@ -285,7 +285,7 @@ fn a_damaged_cell_leaves_the_others_readable_and_is_measured_again() {
     }
 }
 
-/// The experiment of an untrusted part never makes a plan read a file.
+/// Recognises files in an experiment, so that an untrusted part never makes a plan read a file.
 #[test]
 fn files_named_in_an_experiment_are_recognised() {
     for (line, names) in [
