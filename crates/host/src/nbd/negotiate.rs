@@ -4,11 +4,9 @@
 //! leaves open:
 //!
 //! - An export with blocks larger than 512 bytes requires a client that asks for block sizes. With blocks of 512
-//! bytes, every
-//!   client is served, and a client that did not ask may use any offset and length.
+//!   bytes, every client is served, and a client that did not ask may use any offset and length.
 //! - With the maximum number of clients, a client that chooses an export gets an error and is dropped. Clients that
-//! only
-//!   look at exports do not count.
+//!   only look at exports do not count.
 //! - A client without the flag for fixed newstyle may only choose an export by name.
 //! - An unknown name in an option without a reply ends the connection, as the protocol demands.
 //!
