@@ -83,7 +83,7 @@ pub enum Verb {
     Store(StoreVerb),
     /// Compare the models with published measurements
     Validate(ValidateArguments),
-    /// Choose a device for a load: which, how full, how much memory
+    /// Choose a device for a load, its fill level and its memory size
     Advise(Box<AdviseArguments>),
     /// Estimate drive lifetime at a write rate
     Lifetime(LifetimeArguments),
@@ -201,7 +201,7 @@ pub struct CatalogueArguments {
 pub enum CatalogueVerb {
     /// List names and titles (the default)
     List,
-    /// Print a file unchanged
+    /// Print the file of a device or an experiment
     Show {
         /// The name, or the path of a file
         name: String,
@@ -274,7 +274,7 @@ pub struct CostArguments {
     /// The required level, such as 100MiB/s; for databases, new orders per minute, such as 5000NOTPM
     #[arg(long, value_name = "RATE", value_parser = Floor::from_str)]
     pub floor: Option<Floor>,
-    /// Recompute a published table instead: e10
+    /// Recompute a published table (`e10`) instead of the cost of campaigns
     #[arg(long, value_name = "STUDY")]
     pub published: Option<String>,
     /// Output format

@@ -1,21 +1,20 @@
-//! Requests that somebody has listed ([`Batch`]): each is submitted in turn, and its completion told.
+//! Runs a list of requests on a device in virtual time ([`Batch`]) and reports the completion of each.
 //!
-//! The counterpart of [`crate::virtual_load`] for who draws requests himself and wants to know of each when it was done.
-//! Leaves out intervals and histograms.
+//! Use [`crate::virtual_load`] to generate requests from a workload, or to measure intervals and latency histograms.
 
 use crate::block::{BlockDevice, Completion, DeviceError, Op, Request};
 use crate::in_flight::InFlight;
 use crate::units::{Bytes, VirtualTime};
 
-/// Requests made ahead, so that the device may warm its tables for them.
+/// Number of requests announced to the device in advance, so that it can load its tables into the processor's cache.
 const AHEAD: usize = 64;
 
-/// The same for all requests, or one for each.
+/// A value shared by all requests, or one value per request.
 #[derive(Debug, Clone, Copy)]
 pub enum Each<'a, T> {
-    /// The same.
+    /// The value of every request.
     Same(T),
-    /// One for each.
+    /// One value per request.
     List(&'a [T]),
 }
 
@@ -29,19 +28,19 @@ impl<T: Copy> Each<'_, T> {
     }
 }
 
-/// Requests, column by column; lists are as long as the offsets.
+/// Requests, stored column by column. Every list is as long as `offsets`.
 #[derive(Debug, Clone, Copy)]
 pub struct Requests<'a> {
-    /// What they do.
+    /// The operations.
     pub ops: Each<'a, Op>,
-    /// Their first bytes; of no meaning for flushes.
+    /// First bytes; ignored for flushes.
     pub offsets: &'a [u64],
-    /// Their numbers of bytes; of no meaning for flushes.
+    /// Lengths in bytes; ignored for flushes.
     pub lengths: Each<'a, u64>,
 }
 
 impl Requests<'_> {
-    /// How many there are.
+    /// Number of requests.
     pub fn count(&self) -> usize {
         self.offsets.len()
     }
@@ -54,10 +53,11 @@ impl Requests<'_> {
         }
     }
 
-    /// Whether a device of that capacity and logical block takes all of them; the first that it does not take.
+    /// Checks every request against a device of this capacity and logical block.
     ///
     /// # Errors
-    /// [`DeviceError`] with the position of the request.
+    /// Position and [`DeviceError`] of the first request that does not fit. An empty request other than a flush is
+    /// [`DeviceError::Unaligned`].
     pub fn check(&self, capacity: Bytes, block: Bytes) -> Result<(), (usize, DeviceError)> {
         let (capacity, block) = (capacity.get(), block.get());
         for index in 0..self.count() {
@@ -75,28 +75,29 @@ impl Requests<'_> {
 /// When requests are submitted.
 #[derive(Debug, Clone, Copy)]
 pub enum Pace<'a> {
-    /// So many are in flight; the next one is submitted when one of them is done. At least 1.
+    /// A closed loop: `depth` requests are in flight, and each completion lets the next request start.
     Closed {
-        /// Requests in flight.
+        /// Requests in flight; at least 1.
         depth: usize,
     },
-    /// Each at its instant, whatever the device does; instants do not fall, and none lies before the beginning.
+    /// An open loop: each request starts at its own instant, however many requests are in flight.
     Open {
-        /// An instant for each.
+        /// Start of each request in nanoseconds of virtual time. The instants never decrease, and none is before the
+        /// start of the batch.
         at_ns: &'a [u64],
     },
 }
 
-/// Where the answers go, as long as the requests.
+/// Buffers for the results, each as long as the list of requests.
 #[derive(Debug)]
 pub struct Answers<'a> {
-    /// The instants of submission.
+    /// Instants of submission, in nanoseconds of virtual time.
     pub begun_ns: &'a mut [u64],
-    /// The instants of completion.
+    /// Instants of completion, in nanoseconds of virtual time.
     pub done_ns: &'a mut [u64],
 }
 
-/// Requests on their way to a device.
+/// A run of a list of requests.
 #[derive(Debug)]
 pub struct Batch<'a> {
     requests: Requests<'a>,
@@ -104,14 +105,14 @@ pub struct Batch<'a> {
     now_ns: u64,
     next: usize,
     warmed: usize,
-    /// Submitted and not yet waited for.
+    /// Requests submitted and not yet waited for. Used only in a closed loop.
     outstanding: usize,
     in_flight: InFlight<()>,
     failed: Option<(usize, DeviceError)>,
 }
 
 impl<'a> Batch<'a> {
-    /// Requests that are submitted from the instant `start` on.
+    /// Creates a batch that submits its first request at `start` or later.
     pub fn new(requests: Requests<'a>, pace: Pace<'a>, start: VirtualTime) -> Self {
         Batch {
             requests,
@@ -125,7 +126,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Submits up to `most` requests; whether some are left. After one that failed, none is.
+    /// Submits up to `most` requests. Returns whether any are left to submit; `false` after a failed request.
     pub fn go_on<D: BlockDevice + ?Sized>(
         &mut self,
         device: &mut D,
@@ -154,10 +155,11 @@ impl<'a> Batch<'a> {
         self.next < self.requests.count() && self.failed.is_none()
     }
 
-    /// Waits for everything that was submitted; the instant of the last completion, or of the beginning.
+    /// Waits for all submitted requests. Returns the instant of the last completion, or the current instant of the
+    /// batch if that is later.
     ///
     /// # Errors
-    /// The first request that failed, by its position; those after it were not submitted.
+    /// Position and error of the first completion that failed. After it, no more requests were submitted.
     pub fn finish<D: BlockDevice + ?Sized>(
         mut self,
         device: &mut D,
@@ -179,7 +181,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Goes to the next completion.
+    /// Advances to the next completion.
     #[inline]
     fn wait<D: BlockDevice + ?Sized>(&mut self, device: &mut D, answers: &mut Answers<'_>) {
         while let Some(at) = device.next_done() {
@@ -195,7 +197,7 @@ impl<'a> Batch<'a> {
         self.outstanding -= 1;
     }
 
-    /// Takes what is queued out of the device as far as it is done by `until_ns`.
+    /// Collects the queued requests that complete by `until_ns`.
     fn step_until<D: BlockDevice + ?Sized>(
         &mut self,
         device: &mut D,
@@ -230,8 +232,8 @@ mod tests {
     use crate::block::{Counters, Tag};
     use proptest::prelude::*;
 
-    /// Serves one request at a time, each in as many nanoseconds as it has bytes; it queues where it is told to, and
-    /// fails at one offset.
+    /// A server that handles one request at a time and takes one nanosecond per byte. If `queues` is set, it queues
+    /// requests. It fails requests at the offset `fails_at`.
     struct Server {
         busy_ns: u64,
         queues: bool,
@@ -300,7 +302,8 @@ mod tests {
             let offsets = vec![0; lengths.len()];
             let requests = Requests { ops: WRITES, offsets: &offsets, lengths: Each::List(&lengths) };
             let (begun, done, end, ended) = run(Server::new(queues), requests, Pace::Closed { depth }, step);
-            // One server never rests: completions are sums, and each request begins when the one `depth` before is done.
+            // The server is never idle, so completions are cumulative sums. Each request starts when the one `depth`
+            // places earlier completes.
             let sums = lengths.iter().scan(100, |at, length| { *at += length; Some(*at) });
             prop_assert_eq!(&done, &sums.collect::<Vec<_>>());
             for index in 0..done.len() {

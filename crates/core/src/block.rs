@@ -256,8 +256,8 @@ impl Counters {
 /// flight therefore hands them over with [`BlockDevice::begin`] and collects queued ones with [`BlockDevice::next_done`] and
 /// [`BlockDevice::finish`].
 ///
-/// Provided methods are those of a device without the capability: no queue, no NAND, no saved state. A device in front of another
-/// one implements [`Wraps`](crate::Wraps) instead, which passes every call on.
+/// The provided methods are for a device without a queue, NAND or saved state. A device in front of another one
+/// implements [`Wraps`](crate::Wraps) instead, which forwards every call.
 pub trait BlockDevice {
     /// Bytes the host may address.
     fn capacity(&self) -> Bytes;
@@ -351,9 +351,9 @@ pub trait BlockDevice {
     }
 }
 
-/// Lets an idle device finish the background work of earlier requests, for at most `most`; returns the instant at which it
-/// rests. Work that a drive starts by itself, such as garbage collection, proceeds meanwhile. If it occupies the dies, it
-/// delays the rest.
+/// Lets an idle device finish the background work of earlier requests, for at most `most`. Returns the instant at
+/// which that work ended or the time was up. Work that a drive starts on its own, such as garbage collection,
+/// continues meanwhile and may delay the background work.
 pub fn rest<D: BlockDevice + ?Sized>(device: &mut D, now: VirtualTime, most: Nanos) -> VirtualTime {
     let (mut at, last) = (now, now + most);
     while at < last && device.busy_until() > at {

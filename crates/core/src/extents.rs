@@ -1,27 +1,27 @@
-//! Extents: where the data under test lies on a device.
+//! Extents: the mapping of the data under test to ranges on a device ([`Extents`]).
 //!
-//! Offsets into the data are mapped to offsets on the device, piece by piece. Leaves out how the pieces were
-//! chosen: that is the layout's work.
+//! The layout in the device crate chooses the ranges.
 
 use crate::block::Request;
 
-/// A piece of the data: `length` bytes at `data_offset` lie at `device_offset`.
+/// A contiguous piece of the data, `length` bytes long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// First byte within the data.
     pub data_offset: u64,
     /// First byte on the device.
     pub device_offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
 }
 
-/// The pieces of the data in order; they cover it without gap or overlap, from byte 0.
+/// The extents of the data, in order. They cover the data from byte 0 without gaps or overlaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extents(Vec<Extent>);
 
 impl Extents {
-    /// Pieces of the given `(device_offset, length)`, in the order of the data; neighbours are joined.
+    /// Creates the extents from `(device_offset, length)` pairs in the order of the data. Adjacent pieces are merged,
+    /// and empty ones are dropped.
     pub fn new(pieces: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut extents: Vec<Extent> = Vec::new();
         let mut data_offset = 0;
@@ -35,26 +35,25 @@ impl Extents {
         Extents(extents)
     }
 
-    /// All data in one piece from the beginning of the device.
+    /// A single extent of `length` bytes at the beginning of the device.
     pub fn whole(length: u64) -> Self {
         Extents::new([(0, length)])
     }
 
-    /// Bytes of data.
+    /// Length of the data in bytes.
     pub fn length(&self) -> u64 {
         self.0.last().map_or(0, |last| last.data_offset + last.length)
     }
 
-    /// The pieces.
+    /// The extents, in the order of the data.
     pub fn pieces(&self) -> &[Extent] {
         &self.0
     }
 
-    /// Calls `each` with the parts of a request on the device: one, unless it crosses from one piece to the
-    /// next.
+    /// Splits a request at the boundaries of extents and calls `each` with every part, in device offsets.
     ///
     /// # Panics
-    /// Where the request reaches past the data.
+    /// If there are no extents or the request reaches past the data.
     #[inline]
     pub fn split(&self, request: &Request, mut each: impl FnMut(Request)) {
         let mut index = if self.0.len() == 1 {

@@ -1,10 +1,10 @@
-//! [`Filesystem`]: the filesystems that lowtide makes and models.
+//! [`Filesystem`]: the filesystems that lowtide can create and model.
 //!
-//! Leaves out making them (`host`) and where they put files (`device`).
+//! The host crate creates filesystems. The device crate models their file placement.
 
 use std::fmt;
 
-/// A filesystem of Linux.
+/// A Linux filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filesystem {
     /// XFS.
@@ -16,11 +16,11 @@ pub enum Filesystem {
 }
 
 impl Filesystem {
-    /// All filesystems, with the name that mount(8) and the command line use.
+    /// Every filesystem with its name in mount(8) and on the command line.
     pub const NAMES: [(&str, Filesystem); 3] =
         [("ext4", Filesystem::Ext4), ("xfs", Filesystem::Xfs), ("btrfs", Filesystem::Btrfs)];
 
-    /// The name that mount(8) uses.
+    /// The name in mount(8).
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,33 +1,33 @@
-//! What is in flight, by the instant it completes ([`InFlight`]).
+//! A priority queue of operations in flight, ordered by completion time ([`InFlight`]).
 //!
-//! A device that serves one request after another answers nearly in order, and one made of a few such parts answers in
-//! a few orders mixed together. So the entries lie in a few runs, each in order: a new one goes to the first run where
-//! its place is near the end, and the next to complete is at the head of one of them. That is cheaper than keeping a
-//! heap's order. Leaves out what the entries mean.
+//! A device that serves one request after another completes requests nearly in order. A device with several such
+//! parts completes them in a few interleaved orders. The queue therefore consists of a few sorted runs. A new entry
+//! goes into the first run in which its position is near the end, and the next completion is at the head of a run.
+//! Both operations are cheaper than on a binary heap.
 
 use std::collections::VecDeque;
 
-/// Runs beyond these are not begun: what fits none of them is put in its place in the last.
+/// Maximum number of runs. An entry that fits no run is inserted into the last one.
 const RUNS: usize = 4;
 
-/// So many entries of a run may come after a new one.
+/// A run accepts a new entry if fewer than this many of its entries complete later.
 const NEAR: usize = 8;
 
 #[derive(Debug)]
 struct Entry<T> {
     at_ns: u64,
-    /// Of two that complete together, the one issued first comes first.
+    /// Order of insertion, which breaks ties between equal instants.
     sequence: u64,
     what: T,
 }
 
-/// Entries by instant; of two at the same instant, the one pushed first.
+/// Entries ordered by instant. Entries with the same instant keep their order of insertion.
 #[derive(Debug)]
 pub(crate) struct InFlight<T> {
     runs: [VecDeque<Entry<T>>; RUNS],
-    /// Runs that were ever begun.
+    /// Number of runs in use.
     begun: usize,
-    /// The run whose head is first, and that instant; `u64::MAX` where nothing is in flight.
+    /// The run whose head completes first, and its instant. The instant is `u64::MAX` if the queue is empty.
     first: usize,
     first_ns: u64,
     sequence: u64,
@@ -41,13 +41,13 @@ impl<T> Default for InFlight<T> {
 }
 
 impl<T> InFlight<T> {
-    /// The instant of the first; `u64::MAX` where nothing is in flight.
+    /// Completion of the first entry in nanoseconds; `u64::MAX` if the queue is empty.
     #[inline]
     pub(crate) fn first_ns(&self) -> u64 {
         self.first_ns
     }
 
-    /// Adds what completes at `at_ns`, which is before the end of time.
+    /// Adds an entry that completes at `at_ns`, which must be below `u64::MAX`.
     #[inline]
     pub(crate) fn push(&mut self, at_ns: u64, what: T) {
         self.sequence += 1;
@@ -63,13 +63,13 @@ impl<T> InFlight<T> {
         } else {
             entries.insert(place, entry);
         }
-        // One at the same instant as the first comes after it.
+        // At equal instants, the older entry stays first.
         if at_ns < self.first_ns {
             (self.first, self.first_ns) = (run, at_ns);
         }
     }
 
-    /// The run for an entry that does not go into the first.
+    /// Chooses the run for an entry that does not fit run 0.
     fn run_for(&mut self, at_ns: u64) -> usize {
         let near = (1..self.begun).find(|run| place_near_end(&self.runs[*run], at_ns));
         near.unwrap_or_else(|| {
@@ -78,7 +78,7 @@ impl<T> InFlight<T> {
         })
     }
 
-    /// Takes the first.
+    /// Removes the first entry.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(u64, T)> {
         let entry = self.runs[self.first].pop_front()?;
@@ -104,7 +104,7 @@ impl<T> InFlight<T> {
     }
 }
 
-/// Whether few entries of a run come after `at_ns`.
+/// Returns whether fewer than `NEAR` entries of a run complete after `at_ns`.
 #[inline]
 fn place_near_end<T>(run: &VecDeque<Entry<T>>, at_ns: u64) -> bool {
     run.len() < NEAR || run[run.len() - NEAR].at_ns <= at_ns

@@ -1,12 +1,12 @@
-//! Seeded random streams: every random choice in lowtide comes from a named stream of one seed.
+//! Seeded random streams. Every random choice in lowtide comes from a named stream of one seed.
 //!
-//! Two streams with different names or numbers are independent; the same name, number and seed give the same
-//! numbers on every machine. Leaves out entropy from the operating system: a seed is always an argument.
+//! Streams with different names or numbers are independent. The same seed, name and number give the same stream on
+//! every machine. The seed is always an argument, so this module never reads entropy from the operating system.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
-/// The generator behind every stream (Blackman and Vigna, xoshiro256++).
+/// The generator of every stream: xoshiro256++ by Blackman and Vigna.
 pub type Rng = Xoshiro256PlusPlus;
 
 /// The seed of a campaign, a cell or a device.
@@ -14,24 +14,24 @@ pub type Rng = Xoshiro256PlusPlus;
 pub struct Seed(u64);
 
 impl Seed {
-    /// A seed from a number.
+    /// Creates a seed from a number.
     pub const fn new(n: u64) -> Self {
         Seed(n)
     }
-    /// The number.
+    /// The seed as a number.
     pub const fn get(self) -> u64 {
         self.0
     }
-    /// The seed of a part: independent of the seeds of parts with another name or number.
+    /// Derives a seed from a name and a number. Seeds with different names or numbers are independent.
     pub fn part(self, name: &str, number: u64) -> Seed {
-        // FNV-1a over the name, then SplitMix64's finaliser to spread every input bit.
+        // FNV-1a hashes the name. SplitMix64's finaliser then spreads every input bit.
         let mut hash = 0xcbf2_9ce4_8422_2325u64;
         for byte in name.bytes() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
         Seed(mix(mix(self.0 ^ hash).wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))))
     }
-    /// The random stream of this seed.
+    /// The random stream that starts from this seed.
     pub fn stream(self) -> Rng {
         Rng::seed_from_u64(self.0)
     }
@@ -43,20 +43,20 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A uniform number in `0..n` by Lemire's multiplication (arXiv:1805.10941), without the rejection step: the
-/// bias is at most `n / 2^64`, far below what any campaign could see.
+/// Draws a uniform number in `0..n` with Lemire's multiplication (arXiv:1805.10941), but without the rejection step.
+/// The bias is at most `n / 2^64`, too small to affect any campaign.
 #[inline]
 pub fn below(rng: &mut Rng, n: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(n)) >> 64) as u64
 }
 
-/// A uniform number in `[0, 1)` with 53 random bits.
+/// Draws a uniform number in `[0, 1)` with 53 random bits.
 #[inline]
 pub fn unit(rng: &mut Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// Puts `items` into a random order (Fisher and Yates).
+/// Shuffles `items` (Fisher–Yates).
 pub fn shuffle<T>(rng: &mut Rng, items: &mut [T]) {
     for last in (1..items.len()).rev() {
         items.swap(last, below(rng, last as u64 + 1) as usize);
@@ -83,7 +83,7 @@ mod tests {
         for _ in 0..100_000 {
             counts[below(&mut rng, 10) as usize] += 1;
         }
-        // 10 000 expected in each; five standard deviations are 474.
+        // Each count is 10 000 on average. The tolerance of 474 is five standard deviations.
         assert!(counts.iter().all(|count| count.abs_diff(10_000) < 474), "{counts:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Errors of saving and restoring the state of a device ([`StateError`]). The format is defined by the device crate.
+//! Errors of saving and restoring device state ([`StateError`]). The device crate defines the format.
 
 use std::io;
 
@@ -14,18 +14,18 @@ pub enum StateError {
     /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The input does not begin as a saved state does.
+    /// The input does not begin with the marker of a saved state.
     #[error("this is no saved state of a device: it does not begin with `{magic}`")]
     Foreign {
-        /// The beginning of every saved state.
+        /// The marker at the beginning of every saved state.
         magic: &'static str,
     },
     /// The state has another version of the format.
     #[error("the state was saved in version {found} of the format; this lowtide reads version {known}")]
     Version {
-        /// Version of the state.
+        /// Format version of the state.
         found: u32,
-        /// Version that this program reads.
+        /// Format version that this program reads.
         known: u32,
     },
     /// The state belongs to a device with another description.
@@ -33,7 +33,7 @@ pub enum StateError {
         "the state is of a device with another description: its digest is {found:016x}, that of this one {wanted:016x}"
     )]
     OtherDevice {
-        /// Digest in the state.
+        /// Digest stored in the state.
         found: u64,
         /// Digest of the expected description.
         wanted: u64,

@@ -1,48 +1,49 @@
-//! The devices that hold the data and the log of a database in virtual time, and what is in flight on them.
+//! The devices of a modelled database in virtual time ([`Storage`]) and the requests in flight on them
+//! ([`Requests`]).
 //!
-//! Data and log may be on one device. Leaves out what the requests mean: tags say it.
+//! Data and log may share a device. The caller gives requests their meaning through tags.
 
 use crate::block::{BlockDevice, Counters, DeviceError, Request, Tag};
 use crate::in_flight::InFlight;
 use crate::units::VirtualTime;
 
-/// Where a file begins.
+/// The beginning of a file on one of the devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Which of the devices.
+    /// Index of the device.
     pub device: usize,
-    /// First byte.
+    /// First byte of the file.
     pub offset: u64,
 }
 
-/// Where the journal of a filesystem lies on its device, and what is written to commit to it.
+/// A filesystem journal on a device, and the writes of one journal commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Journal {
-    /// First byte.
+    /// First byte of the journal.
     pub offset: u64,
-    /// Bytes, after which it begins anew.
+    /// Length in bytes. The journal wraps around at its end.
     pub length: u64,
-    /// Bytes of what a commit writes, one after the other: what comes next waits for what is before.
+    /// Sizes of the writes of a commit, in bytes. Each write starts when the write before it has completed.
     pub commit: &'static [u64],
 }
 
-/// The devices of an engine.
+/// The devices that an engine uses.
 pub struct Storage<'a> {
-    /// One, or two.
+    /// One or two devices.
     pub devices: Vec<&'a mut (dyn BlockDevice + Send)>,
-    /// Where the data files begin; they follow one another.
+    /// Beginning of the data files, which follow one another.
     pub data: Place,
-    /// Where the log begins.
+    /// Beginning of the log.
     pub log: Place,
 }
 
 impl Storage<'_> {
-    /// What the devices counted, together.
+    /// Sum of the counters of all devices.
     pub fn counters(&self) -> Counters {
         self.devices.iter().map(|device| device.counters()).fold(Counters::default(), |sum, one| sum + one)
     }
 
-    /// Lets what is still queued complete.
+    /// Completes every queued request.
     pub fn drain(&mut self) {
         for device in &mut self.devices {
             while device.next_done().is_some() {
@@ -52,15 +53,15 @@ impl Storage<'_> {
     }
 }
 
-/// Requests that a device answered at once, by completion.
+/// Requests in flight with a known completion, ordered by instant.
 #[derive(Debug, Default)]
 pub struct Requests(InFlight<Tag>);
 
 impl Requests {
-    /// Begins a request on one of the devices.
+    /// Submits a request to the device with index `device`.
     ///
     /// # Errors
-    /// Where the device refuses it.
+    /// [`DeviceError`] if the device refuses the request or fails it at once.
     #[inline]
     pub fn begin(
         &mut self,
@@ -78,10 +79,11 @@ impl Requests {
         Ok(())
     }
 
-    /// The next request to complete, where that is by `until_ns`.
+    /// Removes the next request that completes by `until_ns` on any device. Returns the instant in nanoseconds and
+    /// the tag, or `None` if no request completes by then.
     ///
     /// # Errors
-    /// Where one failed.
+    /// [`DeviceError`] of a queued request that failed.
     #[inline]
     pub fn next_done(
         &mut self,

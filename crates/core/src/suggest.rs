@@ -1,14 +1,15 @@
-//! "Did you mean …?": the nearest valid name to one that was mistyped.
+//! "Did you mean …?": the valid name nearest to a mistyped one ([`nearest`]).
 //!
-//! Leaves out the sentence around it: callers say what kind of name it is.
+//! Callers word the message.
 
-/// Characters of a word for which a near name is looked for; comparing takes memory in proportion.
+/// Longest input to compare, in characters. The comparison's memory grows with the length.
 const LONGEST: usize = 64;
 
-/// The name in `valid` nearest to `given`, if it is near enough to be worth offering.
+/// Returns the name in `valid` nearest to `given`, ignoring case, if the two are similar.
 ///
-/// Near enough: a Damerau–Levenshtein distance of at most a third of the longer word, or one word is a prefix
-/// of the other.
+/// Two names are similar if their Damerau–Levenshtein distance is at most a third of the longer one, or if one is a
+/// prefix of the other and `given` has at least three bytes. The result is `None` if `given` has more than 64
+/// characters.
 pub fn nearest<'a>(given: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if given.chars().nth(LONGEST).is_some() {
         return None;

@@ -1,89 +1,96 @@
-//! Traces: requests as they were recorded, each at its time, to be asked of another device again.
+//! Traces: recorded requests with their times, for replay on another device ([`Trace`]).
 //!
-//! A [`Trace`] is a load in place of a [`crate::Workload`]: nothing of it is drawn. Offsets are offsets into the data
-//! under test. Leaves out which file a trace came from and how it is written there, and what was read or written.
+//! A trace takes the place of a [`crate::Workload`]. Offsets are relative to the data under test.
+//!
+//! # Not stored
+//! The file format a trace came from, and the data of its requests.
 
 use crate::block::{Op, Request};
 use crate::units::{Bytes, Nanos};
 
-/// Offsets and lengths are multiples of this.
+/// Unit of offsets and lengths, in bytes.
 pub const SECTOR: u64 = 512;
 
-/// A request and when it was made.
+/// A request with its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traced {
-    /// Nanoseconds since the trace began.
+    /// Nanoseconds from the beginning of the trace.
     pub at_ns: u64,
-    /// What was asked; a flush has neither offset nor length.
+    /// The request. A flush has neither offset nor length.
     pub request: Request,
 }
 
-/// When the requests of a trace are made again.
+/// Timing of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacing {
-    /// At their times, whatever the device does: an open loop. Latency counts from those times.
+    /// An open loop: requests start at their recorded times, and latency counts from those times.
     Recorded,
-    /// In their order, so many at a time: a closed loop.
+    /// A closed loop: requests start in the recorded order as soon as a slot is free.
     AsFastAsPossible {
         /// Requests in flight, at least 1.
         depth: u32,
     },
 }
 
-/// What a trace may not hold, or where it does not fit; positions count from 0.
+/// An error in a trace, or a trace that does not fit the data. Positions count from 0.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// No request.
+    /// The trace has no requests.
     #[error("a trace without requests")]
     Empty,
     /// A request is earlier than the one before it.
     #[error("request {index} was made before the one that stands before it")]
     Backwards {
-        /// Its position.
+        /// Position of the request.
         index: usize,
     },
-    /// A request that no device takes: empty, past all addresses, or not in whole sectors.
+    /// The request is empty, is not in whole sectors, or ends at 2⁶² or beyond. A flush is in error if it has a
+    /// length.
     #[error("request {index}, {length} bytes at {offset}, is not in whole sectors of {SECTOR} bytes")]
     Unaligned {
-        /// Its position.
+        /// Position of the request.
         index: usize,
-        /// Its first byte.
+        /// First byte of the request.
         offset: u64,
-        /// Its bytes.
+        /// Length of the request in bytes.
         length: u64,
     },
-    /// The data is smaller than what the trace asks for.
+    /// The trace reaches past the end of the data.
     #[error("the trace reaches up to byte {end}, but there are {size} of data")]
     Beyond {
-        /// The byte after the last one asked for.
+        /// End of the furthest request, in bytes.
         end: u64,
-        /// The data.
+        /// Size of the data.
         size: Bytes,
     },
     /// A single request is larger than the data.
     #[error("a request of {length}, but {size} of data")]
     TooLong {
-        /// Its bytes.
+        /// Length of the request.
         length: Bytes,
-        /// The data.
+        /// Size of the data.
         size: Bytes,
     },
 }
 
 /// Requests in order of time.
 ///
-/// Invariant, established in [`Trace::new`]: there is at least one; times do not fall; every request but a flush has a
-/// length; offsets and lengths are whole sectors, and their sums are below 2⁶².
+/// Invariants, established in [`Trace::new`]:
+///
+/// - There is at least one request.
+/// - Times never decrease.
+/// - Every request except a flush has a length.
+/// - Offsets and lengths are whole sectors, and every request ends below byte 2⁶².
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     requests: Vec<Traced>,
 }
 
 impl Trace {
-    /// The trace of these requests.
+    /// Creates a trace from requests in order of time.
     ///
     /// # Errors
-    /// [`TraceError`] where the invariant does not hold.
+    /// [`TraceError::Empty`], [`TraceError::Unaligned`] or [`TraceError::Backwards`] if an invariant is violated.
     pub fn new(requests: Vec<Traced>) -> Result<Trace, TraceError> {
         if requests.is_empty() {
             return Err(TraceError::Empty);
@@ -108,49 +115,51 @@ impl Trace {
         &self.requests
     }
 
-    /// How many there are; at least 1.
+    /// Number of requests; at least 1.
     pub fn count(&self) -> u64 {
         self.requests.len() as u64
     }
 
-    /// From its beginning to the last request.
+    /// Time from the beginning of the trace to its last request.
     pub fn length(&self) -> Nanos {
         Nanos::new(self.requests.last().map_or(0, |last| last.at_ns))
     }
 
-    /// The byte after the last one that is asked for.
+    /// End of the furthest request.
     pub fn end(&self) -> Bytes {
         Bytes::new(self.each().map(|request| request.offset + request.length).max().unwrap_or(0))
     }
 
-    /// The longest request that moves data.
+    /// Length of the longest read or write; one sector if there is none.
     pub fn longest(&self) -> Bytes {
         let moving = self.each().filter(|it| matches!(it.op, Op::Read | Op::Write { .. }));
         Bytes::new(moving.map(|request| request.length).max().unwrap_or(SECTOR))
     }
 
-    /// The largest power of two, up to 4 KiB, that divides every offset and length: what a device must take at least.
+    /// The largest power of two, up to 4 KiB, that divides every offset and length. A device needs a logical block of
+    /// at most this size to replay the trace.
     pub fn granule(&self) -> Bytes {
         let bits = self.each().fold(4096, |bits, request| bits | request.offset | request.length);
         Bytes::new(1 << bits.trailing_zeros())
     }
 
-    /// The share of reads among the requests that move data, 0 to 1; 1 where none does.
+    /// Share of reads among reads and writes, 0 to 1. It is 1 if there are neither.
     pub fn read_share(&self) -> f64 {
         let reads = self.each().filter(|request| request.op == Op::Read).count() as f64;
         let writes = self.each().filter(|request| matches!(request.op, Op::Write { .. })).count() as f64;
         if reads + writes == 0.0 { 1.0 } else { reads / (reads + writes) }
     }
 
-    /// Whether it changes what is stored: writes, zeroes or trims.
+    /// Returns whether the trace writes, zeroes or trims.
     pub fn changes_data(&self) -> bool {
         self.each().any(|request| matches!(request.op, Op::Write { .. } | Op::Trim | Op::WriteZeroes))
     }
 
-    /// The trace on `size` of data. With `wrap`, what reaches beyond begins again from the front.
+    /// Fits the trace to `size` of data. With `wrap`, offsets past the end wrap around to the beginning.
     ///
     /// # Errors
-    /// [`TraceError::Beyond`] without `wrap`; [`TraceError::TooLong`] where one request is larger than the data.
+    /// [`TraceError::Beyond`] if the trace is larger than the data and `wrap` is false. [`TraceError::TooLong`] if a
+    /// single request is larger than the data.
     pub fn on(mut self, size: Bytes, wrap: bool) -> Result<Trace, TraceError> {
         let longest = self.each().map(|request| request.length).max().unwrap_or(0);
         match self.end() {
@@ -164,7 +173,7 @@ impl Trace {
         let granule = self.granule().get();
         let whole = size.get() / granule * granule;
         for Traced { request, .. } in &mut self.requests {
-            // One that would cross the end is moved back to end there.
+            // A request that would cross the end of the data is moved back to end there.
             request.offset =
                 (request.offset % whole.max(granule)).min((size.get() - request.length) / granule * granule);
         }

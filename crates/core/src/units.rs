@@ -1,15 +1,15 @@
 //! Unit types: [`Bytes`], [`Nanos`] (a span of time) and [`VirtualTime`] (an instant of simulated time).
 //!
-//! Each is a newtype with a private field, so that bytes are never added to nanoseconds. They parse from and
-//! print as text with a unit (`10GiB`, `160GB`, `10s`, `1h`). Leaves out calendar time: nothing in the pure
-//! crates knows the date.
+//! Each type is a newtype with a private field, so that bytes cannot be added to nanoseconds. Sizes and spans are
+//! parsed from, and printed as, text with a unit (`10GiB`, `160GB`, `10s`, `1h`). There is no calendar time, because
+//! pure crates never know the date.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 use std::str::FromStr;
 
-/// A text that does not parse as a size or a span of time.
+/// An error in the text of a size or a span of time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{value}` is not a {what}: {accepted}")]
 pub struct UnitError {
@@ -17,7 +17,7 @@ pub struct UnitError {
     pub value: String,
     /// `size` or `span of time`.
     pub what: &'static str,
-    /// What would have been accepted.
+    /// The accepted form, or the reason for the rejection.
     pub accepted: String,
 }
 
@@ -46,7 +46,7 @@ const TIME_UNITS: [(&str, u64); 7] = [
     ("d", 86_400_000_000_000),
 ];
 
-/// Parses `<number><unit>` exactly: `1.5GiB` is 1 610 612 736, and a fraction of the base unit is an error.
+/// Parses `<number><unit>` in integer arithmetic: `1.5GiB` is 1 610 612 736. A fraction of the base unit is dropped.
 fn parse(text: &str, units: &[(&str, u64)], what: &'static str, example: &str) -> Result<u64, UnitError> {
     let names =
         || units.iter().map(|(name, _)| *name).filter(|name| *name != "KB").collect::<Vec<_>>().join(", ");
@@ -104,7 +104,8 @@ macro_rules! text_serde {
     };
 }
 
-/// A number of bytes. Prints in the largest unit, binary or decimal, that keeps it exact and short.
+/// A number of bytes. Printed with the largest binary or decimal unit that is exact, whichever gives the smaller
+/// number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(u64);
 
@@ -132,23 +133,23 @@ impl Bytes {
     pub const fn get(self) -> u64 {
         self.0
     }
-    /// In MiB, for people.
+    /// The size in MiB, for display and statistics.
     pub fn as_mib(self) -> f64 {
         self.0 as f64 / (1u64 << 20) as f64
     }
-    /// In GiB, for people.
+    /// The size in GiB, for display and statistics.
     pub fn as_gib(self) -> f64 {
         self.0 as f64 / (1u64 << 30) as f64
     }
-    /// Rounded down to a multiple of `unit`.
+    /// Rounds down to a multiple of `unit`.
     pub const fn align_down(self, unit: Bytes) -> Self {
         Bytes(self.0 - self.0 % unit.0)
     }
-    /// Rounded up to a multiple of `unit`.
+    /// Rounds up to a multiple of `unit`.
     pub const fn align_up(self, unit: Bytes) -> Self {
         Bytes(self.0.div_ceil(unit.0) * unit.0)
     }
-    /// The difference, or zero.
+    /// Subtracts `other`; the result is at least zero.
     pub const fn saturating_sub(self, other: Bytes) -> Self {
         Bytes(self.0.saturating_sub(other.0))
     }
@@ -219,7 +220,7 @@ impl Nanos {
     pub const fn get(self) -> u64 {
         self.0
     }
-    /// In seconds, for people.
+    /// The span in seconds, for display and statistics.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -253,7 +254,7 @@ text_serde!(Nanos);
 pub struct VirtualTime(u64);
 
 impl VirtualTime {
-    /// The instant the device was powered on.
+    /// The instant of power-on.
     pub const START: VirtualTime = VirtualTime(0);
 
     /// `n` nanoseconds after power-on.

@@ -1,8 +1,8 @@
-//! A load in virtual time: runs a workload, or replays a trace, on a [`BlockDevice`] and gives its intervals.
+//! Loads in virtual time: runs a workload or replays a trace on a [`BlockDevice`] and reports its intervals.
 //!
-//! The counterpart of the host crate's engines, for devices that live in virtual time. Threads have no cost of
-//! their own here: only the device takes time. Leaves out when to stop, which is the callback's decision, and
-//! what happens to the device meanwhile, which a [`Script`] says.
+//! For simulated devices, this module takes the place of the host crate's engines. The load's own threads cost no
+//! time. The caller's callback decides when to stop. Events during the load, such as power cuts, come from a
+//! [`Script`].
 
 use crate::block::{BlockDevice, Completion, DeviceError, Op, Request, Tag};
 use crate::extents::Extents;
@@ -17,15 +17,15 @@ mod script;
 
 pub use script::{Happening, Script, Scripted, run_scripted};
 
-/// Requests generated ahead, so that the device may warm its tables for them.
+/// Number of requests announced to the device in advance, so that it can load its tables into the processor's cache.
 const AHEAD: usize = 64;
 
-/// Whether a load goes on.
+/// The callback's decision after an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
-    /// Go on.
+    /// Continue the load.
     Continue,
-    /// Stop after this interval.
+    /// Stop the load.
     Stop,
 }
 
@@ -33,16 +33,16 @@ pub enum Control {
 #[derive(Debug, Clone, Copy)]
 struct Operation {
     since_ns: u64,
-    /// Its length, times four; and what it counts as. Many are kept, so they are small.
+    /// Four times the length in bytes, plus the kind. Packed, because many operations may be in flight.
     length_and_kind: u64,
 }
 
-/// What an operation counts as.
+/// Kinds of operation, in the low two bits of `length_and_kind`.
 const WRITE: u64 = 0;
 const READ: u64 = 1;
-/// Flushes, trims and zeroes, which move no data.
+/// A flush, a trim or a write of zeroes, which is not counted as a read or write.
 const NEITHER: u64 = 2;
-/// A write that is done when the flush after it is.
+/// A write that completes with the flush after it.
 const UNFLUSHED: u64 = 3;
 
 impl Operation {
@@ -56,18 +56,18 @@ impl Operation {
         Operation { since_ns, length_and_kind: request.length << 2 | kind }
     }
 
-    /// The same when it failed: it moved no data, and no flush follows it.
+    /// The operation after a failure: it moved no data, and no flush follows.
     fn failed(self) -> Self {
         Operation { length_and_kind: self.length_and_kind & !3 | NEITHER, ..self }
     }
 
-    /// Whether its flush is still to come.
+    /// Returns whether the flush of a write must still be issued.
     #[inline]
     fn is_unflushed(self) -> bool {
         self.length_and_kind & 3 == UNFLUSHED
     }
 
-    /// The same once its flush is under way.
+    /// The operation once its flush has been issued.
     fn flushing(self) -> Self {
         Operation { length_and_kind: self.length_and_kind & !3 | WRITE, ..self }
     }
@@ -80,16 +80,16 @@ impl Operation {
     }
 }
 
-/// An operation of which the device has queued a part.
+/// An operation with parts in the device's queue.
 #[derive(Debug, Clone, Copy)]
 struct Queued {
     operation: Operation,
     parts: u32,
-    /// The latest completion of the parts that are done.
+    /// Latest completion of the finished parts.
     done_ns: u64,
 }
 
-/// The queued operations, by tag.
+/// Operations with queued parts, indexed by tag.
 #[derive(Debug, Default)]
 struct Waiting {
     slots: Vec<Option<Queued>>,
@@ -97,7 +97,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// The tag that the next operation will have.
+    /// The tag of the next operation to be added.
     #[inline]
     fn next_tag(&self) -> Tag {
         self.free.last().map_or(self.slots.len(), |&slot| slot) as Tag
@@ -110,7 +110,7 @@ impl Waiting {
         }
     }
 
-    /// A part is complete; the operation and when it was done, where it was the last.
+    /// Completes one part. Returns the operation and its completion if this was the last part.
     fn complete(&mut self, tag: Tag, completion: &Completion) -> Option<(u64, Operation)> {
         let slot = tag as usize;
         let queued = self.slots[slot].as_mut().expect("a device finishes what was queued");
@@ -127,23 +127,23 @@ impl Waiting {
     }
 }
 
-/// When a load begins, how finely it is watched, and after how many requests it ends by itself.
+/// Start, interval length and number of requests of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// The instant at which it begins.
+    /// The instant at which the load begins.
     pub start: VirtualTime,
-    /// The length of an interval.
+    /// Length of an interval.
     pub interval: Nanos,
-    /// The load issues so many requests and ends when all of them are done; the last interval may then be shorter
-    /// than the others. `None`: only the callback ends it.
+    /// Number of requests, after whose completion the load ends. The last interval may then be shorter. If `None`,
+    /// only the callback ends the load.
     pub requests: Option<u64>,
 }
 
-/// Runs `workload` over the data in `extents` from the instant `start`, in intervals of `interval`, until
-/// `each` says stop. The instant of the end.
+/// Runs `workload` over the data in `extents` from the instant `start`. Calls `each` after every interval of length
+/// `interval` until it returns [`Control::Stop`]. Returns the instant of the end.
 ///
 /// # Errors
-/// The first request that the device refuses or fails at ends the load with its [`DeviceError`].
+/// [`DeviceError`] of the first request that the device refuses or fails, which ends the load.
 pub fn run<D: BlockDevice + ?Sized>(
     device: &mut D,
     extents: &Extents,
@@ -156,11 +156,11 @@ pub fn run<D: BlockDevice + ?Sized>(
     run_span(device, extents, workload, seed, Span { start, interval, requests: None }, each)
 }
 
-/// Runs `workload` over the data in `extents` until its requests are done or `each` says stop. The instant of the
-/// end.
+/// Runs `workload` over the data in `extents` until its requests are complete or `each` returns [`Control::Stop`].
+/// Returns the instant of the end.
 ///
 /// # Errors
-/// As [`run`].
+/// [`DeviceError`], as for [`run`].
 pub fn run_span<D: BlockDevice + ?Sized>(
     device: &mut D,
     extents: &Extents,
@@ -183,14 +183,14 @@ pub fn run_span<D: BlockDevice + ?Sized>(
     Ok(VirtualTime::from_nanos(ended?).max(drained))
 }
 
-/// Replays `trace` over the data in `extents` until it ends, after `span.requests` of its requests, or when `each` says
-/// stop. The instant of the end.
+/// Replays `trace` over the data in `extents`. The replay ends with the trace, after `span.requests` requests, or
+/// when `each` returns [`Control::Stop`]. Returns the instant of the end.
 ///
 /// # Errors
-/// As [`run`].
+/// [`DeviceError`], as for [`run`].
 ///
 /// # Panics
-/// Where the trace reaches past the data; [`Trace::on`] makes one that does not.
+/// If the trace reaches past the end of the data. [`Trace::on`] makes it fit.
 pub fn replay<D: BlockDevice + ?Sized>(
     device: &mut D,
     extents: &Extents,
@@ -211,14 +211,14 @@ pub fn replay<D: BlockDevice + ?Sized>(
     Ok(VirtualTime::from_nanos(ended?).max(drained))
 }
 
-/// When the requests of an open loop are made.
+/// Start times of the requests of an open loop.
 enum Starts<'a> {
     Drawn(Arrivals, Rng),
     Recorded(std::slice::Iter<'a, Traced>),
 }
 
 impl Starts<'_> {
-    /// The next one, in nanoseconds since the load began; `u64::MAX` after the last.
+    /// The next start in nanoseconds since the load began; `u64::MAX` after the last.
     fn next(&mut self) -> u64 {
         match self {
             Starts::Drawn(arrivals, rng) => arrivals.next(rng),
@@ -227,8 +227,8 @@ impl Starts<'_> {
     }
 }
 
-/// Lets what is still queued complete, after an error too, so that a later load does not meet it. The instant of the
-/// last completion.
+/// Completes all queued requests, so that a later load on the device does not receive them. Returns the instant of
+/// the last completion.
 fn drain<D: BlockDevice + ?Sized>(device: &mut D) -> VirtualTime {
     let mut end = VirtualTime::START;
     while device.next_done().is_some() {
@@ -239,10 +239,10 @@ fn drain<D: BlockDevice + ?Sized>(device: &mut D) -> VirtualTime {
     end
 }
 
-/// Where requests come from.
+/// The source of requests.
 enum Source<'a> {
     Drawn(Drawn),
-    /// Asked for no more often than there are requests.
+    /// Used for at most as many requests as the trace has.
     Recorded {
         trace: &'a [Traced],
         taken: usize,
@@ -267,7 +267,7 @@ impl Source<'_> {
     }
 }
 
-/// Requests generated a batch ahead.
+/// Generates requests in batches, ahead of their use.
 struct Drawn {
     generator: Generator,
     batch: Vec<Request>,
@@ -305,11 +305,11 @@ struct Load<'a, D: ?Sized> {
     in_flight: InFlight<Operation>,
     waiting: Waiting,
     start_ns: u64,
-    /// Requests that are still to be issued.
+    /// Number of requests still to be issued.
     left: u64,
-    /// Whether a flush follows each write.
+    /// Each write is followed by a flush.
     flushes: bool,
-    /// Requests that failed, where the load goes on after one.
+    /// Number of failed requests. `None` if the first failure ends the load.
     failed: Option<u64>,
 }
 
@@ -328,10 +328,10 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
         }
     }
 
-    /// Counts a request that failed.
+    /// Counts a failed request.
     ///
     /// # Errors
-    /// Where it ends the load.
+    /// The error itself if the first failure ends the load.
     fn fail(&mut self, error: DeviceError) -> Result<(), DeviceError> {
         *self.failed.as_mut().ok_or(error)? += 1;
         Ok(())
@@ -344,7 +344,7 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
         self.submit(now_ns, &request, Operation::new(now_ns, &request, self.flushes))
     }
 
-    /// Submits a request at `now_ns`, whose completion is that of `operation`.
+    /// Submits a request at `now_ns` on behalf of `operation`.
     #[inline]
     fn submit(
         &mut self,
@@ -377,8 +377,8 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
         Ok(())
     }
 
-    /// Takes the next operation to complete, where that is by `until_ns`: what is submitted then may change what
-    /// the device does later.
+    /// Removes the next operation that completes by `until_ns`. The limit matters, because a request submitted at
+    /// that time may change later completions. A write that needs a flush completes with the flush.
     #[inline]
     fn next_done(&mut self, until_ns: u64) -> Result<Option<(u64, Operation)>, DeviceError> {
         loop {
@@ -391,7 +391,7 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
         }
     }
 
-    /// The same, be it an operation or its write alone.
+    /// Like [`Load::next_done`], but also returns writes whose flush has not been issued.
     #[inline]
     fn next_completion(&mut self, until_ns: u64) -> Result<Option<(u64, Operation)>, DeviceError> {
         while let Some(at) = self.device.next_done() {
@@ -413,7 +413,7 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
         Ok(if self.in_flight.first_ns() <= until_ns { self.in_flight.pop() } else { None })
     }
 
-    /// Hands out the intervals that ended by `now_ns`; whether to go on.
+    /// Passes the intervals that ended by `now_ns` to `each`.
     #[inline]
     fn hand_out(
         &self,
@@ -455,7 +455,7 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
         Ok(self.finish(recorder, now_ns, each))
     }
 
-    /// Issues the next request, if it is still wanted.
+    /// Issues the next request unless all requests have been issued.
     #[inline]
     fn issue_wanted(&mut self, now_ns: u64) -> Result<(), DeviceError> {
         if self.left == 0 {
@@ -465,7 +465,7 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
         self.issue(now_ns)
     }
 
-    /// Hands out the interval that is cut short by the last request; the instant of the end.
+    /// Passes the last, shortened interval to `each`. Returns `now_ns`.
     fn finish(&self, recorder: Recorder, now_ns: u64, each: &mut dyn FnMut(Interval) -> Control) -> u64 {
         if let Some(last) = recorder.finish(now_ns - self.start_ns, Some(self.device.counters())) {
             each(last);

@@ -1,11 +1,11 @@
-//! Devices in front of another device ([`Wraps`]): calls that a wrapper does not handle are passed on.
+//! Devices in front of another device ([`Wraps`]). A wrapper forwards every call that it does not handle.
 
 use crate::block::{BlockDevice, Completion, Counters, Request, Tag};
 use crate::state::StateError;
 use crate::units::{Bytes, VirtualTime};
 use std::io::{Read, Write};
 
-/// Declares [`Wraps`] and implements [`BlockDevice`] for wrappers. Each call that is passed on appears once, in the table below.
+/// Declares [`Wraps`] and implements [`BlockDevice`] for wrappers. The table below lists each forwarded call once.
 macro_rules! wraps {
     (
         &self: $($query:ident($($in:ident: $In:ty),*) $(-> $Answer:ty)?;)+
@@ -13,8 +13,8 @@ macro_rules! wraps {
     ) => {
         /// A device in front of another one: a partition, faults, a pointer.
         ///
-        /// A wrapper handles requests itself, so `submit` and `begin` are required. Every other call is passed on to the inner
-        /// device, unless the wrapper overrides it here.
+        /// A wrapper handles requests itself, so `submit` and `begin` are required. Every other call is forwarded to
+        /// the inner device unless the wrapper overrides the method of this trait.
         pub trait Wraps {
             /// The device behind the wrapper.
             type Inner: BlockDevice + ?Sized;
@@ -22,7 +22,7 @@ macro_rules! wraps {
             /// The device behind the wrapper.
             fn inner(&self) -> &Self::Inner;
 
-            /// The device behind the wrapper, to change it.
+            /// The device behind the wrapper, as a mutable reference.
             fn inner_mut(&mut self) -> &mut Self::Inner;
 
             /// [`BlockDevice::submit`] of the wrapper.
@@ -80,7 +80,7 @@ wraps! {
     restore(from: &mut dyn Read) -> Result<(), StateError>;
 }
 
-/// A device behind a pointer is a device.
+/// Makes a pointer to a device a device.
 macro_rules! pointer {
     ($pointer:ty) => {
         impl<D: BlockDevice + ?Sized> Wraps for $pointer {

@@ -1,4 +1,4 @@
-//! Arrays: closed forms of their throughput and latency, and that members which queue lose and repeat nothing.
+//! Arrays: throughput and latency against closed forms. Members that queue neither lose nor repeat requests.
 
 mod common;
 #[path = "common/queueing.rs"]
@@ -50,8 +50,8 @@ fn a_stripe_multiplies_throughput_and_keeps_latency() {
         assert!((one.iops - 10_000.0).abs() < 100.0, "{count}: {one:?}");
         assert_near(one.mean_ns, 100.0);
         let many = closed(&mut servers(parameters(Level::Stripe), count), 1.0, 16 * count as u32, 1);
-        // Random addresses leave some member idle now and then (closed network of c servers and N customers with
-        // exponential service: N / (N + c - 1) of all; with constant service a little more).
+        // With random addresses, some members are occasionally idle. A closed network of c exponential servers and N
+        // customers reaches N / (N + c - 1) of the full throughput. Constant service reaches slightly more.
         let least = 16.0 / 17.0 * 10_000.0 * count as f64;
         assert!(many.iops > least && many.iops <= 10_000.0 * count as f64 * 1.001, "{count}: {many:?}");
     }
@@ -66,7 +66,7 @@ fn latency_and_controller_add_up() {
     };
     let one = closed(&mut servers(with.clone(), 2), 1.0, 1, 1);
     assert_near(one.mean_ns, 110.0);
-    // The controller serves 333 333 requests a second, 80 members more.
+    // The controller is the bottleneck: it serves 333 333 requests per second, and 80 members could serve 800 000.
     let many = closed(&mut servers(with, 80), 1.0, 1024, 1);
     assert!((many.iops / 333_333.0 - 1.0).abs() < 0.01, "{many:?}");
 }
@@ -75,14 +75,15 @@ fn latency_and_controller_add_up() {
 fn a_shared_link_limits_and_a_free_one_adds_its_transfer() {
     for read_share in [0.0, 1.0, 0.5] {
         let with = ArrayParameters { link_rate: Some(Bytes::new(163_840_000)), ..parameters(Level::Stripe) };
-        // 16 KiB take 100 µs of the link; a read crosses it while its member works, a write before.
+        // The link transfers 16 KiB in 100 µs. The transfer of a read overlaps with its member's work; that of a write
+        // precedes it.
         let one = closed(&mut servers(with.clone(), 4), read_share, 1, 1);
         if read_share != 0.5 {
             assert_near(one.mean_ns, 200.0 - 100.0 * read_share);
         }
         let many = closed(&mut servers(with, 4), read_share, 32, 1);
         assert!((many.iops / 10_000.0 - 1.0).abs() < 0.01, "reads {read_share}: {many:?}");
-        // A link slower than its members is what a read waits for.
+        // If the link is slower than the members, a read takes as long as its transfer.
         let slow = ArrayParameters { link_rate: Some(Bytes::new(40_960_000)), ..parameters(Level::Stripe) };
         let one = closed(&mut servers(slow, 4), read_share, 1, 1);
         if read_share != 0.5 {
@@ -93,8 +94,8 @@ fn a_shared_link_limits_and_a_free_one_adds_its_transfer() {
 
 #[test]
 fn random_arrivals_wait_for_the_controller_as_in_m_d_1() {
-    // Members without end: what is left is one server with constant service S. Mean wait ρS / 2(1 - ρ)
-    // (Pollaczek and Khinchine).
+    // With so many members, requests wait for the controller only: one server with constant service time S. The mean
+    // wait is ρS / 2(1 - ρ) (Pollaczek and Khinchine).
     let seed = 5;
     for load in [0.3, 0.6, 0.8] {
         let with = ArrayParameters { request: Nanos::new(us(10)), ..parameters(Level::Stripe) };
@@ -167,7 +168,8 @@ fn a_write_cache_answers_until_it_is_full() {
         };
         (0..count).fold((from, Vec::new()), one)
     };
-    // Scattered: each destage takes 100 µs, so the cache fills after 256 and a few more, and then each waits for one.
+    // Scattered writes: each destage takes 100 µs, so the cache fills after slightly more than 256 writes. From then on,
+    // each write waits for a destage.
     let (end, took) = writes(&mut array, 600, VirtualTime::START, 64 << 10);
     assert!(took[..256].iter().all(|ns| *ns == us(2)), "{took:?}");
     let settled = &took[400..];

@@ -44,9 +44,9 @@ fn published(policy: Policy, rho: f64, block_units: u32) -> f64 {
     text.parse().expect("a number")
 }
 
-/// Victims that a measurement must average over. How many valid units a random victim has, or the better of two, varies
-/// widely: with a quarter of these, errors of single seeds reached 2.0 %; with these, eight seeds gave −0.3 ± 0.3 % and at
-/// most 1.0 %, half of the tolerance. Greedy and FIFO victims are all alike.
+/// The number of victims that a measurement averages over. Victims of the random and d-choices policies differ widely in
+/// their valid units. With a quarter of these victims, single seeds had errors of up to 2.0 %. With all of them, eight seeds
+/// had errors of −0.3 ± 0.3 %, at most 1.0 %, which is half of the tolerance. Greedy and FIFO victims hardly differ.
 fn victims(policy: Policy) -> f64 {
     match policy {
         Policy::Random => 64_000.0,
@@ -56,7 +56,7 @@ fn victims(policy: Policy) -> f64 {
 }
 
 fn simulated(policy: Policy, rho: f64, block_units: u32, seed: u64, theory: f64) -> f64 {
-    // The spare is at least 100 blocks, so one block more or less of reserve stays within 1 %.
+    // The spare area has at least 100 blocks, so one block of reserve changes it by at most 1 %.
     let blocks = if rho > 0.9 { 4096 } else { 1024 };
     let spec = plain(blocks, block_units, rho, policy);
     let mut drive = SimulatedSsd::new(&spec, Seed::new(seed)).expect("valid");
@@ -67,7 +67,7 @@ fn simulated(policy: Policy, rho: f64, block_units: u32, seed: u64, theory: f64)
     let settling = capacity as f64 * 0.8;
     let now = overwrite(&mut drive, (1.2 * unused + settling) as u64, Seed::new(seed).part("warm", 0), now);
     let before = drive.counters();
-    // A victim makes room for block / write amplification of host data.
+    // A reclaimed victim has room for (block size / write amplification) bytes of host data.
     let measured = victims(policy) * spec.block_bytes().get() as f64 / theory;
     overwrite(&mut drive, measured as u64, Seed::new(seed).part("measure", 0), now);
     drive.counters().write_amplification_since(&before).expect("wrote")
@@ -123,11 +123,12 @@ fn two_choices_256() {
     check(Policy::DChoices(2), 256);
 }
 
-/// The transient, too: a drive filled in order and then overwritten at random, by quarters of a drive write.
+/// Write amplification before the steady state: the drive is filled in order, overwritten at random, and checked after each
+/// quarter of a drive write.
 #[test]
 fn history_of_a_full_size_drive_filled_in_order() {
     let seed = 7;
-    // ρ 0.9 of 160 GiB, everything counted.
+    // ρ is 0.9 of all 160 GiB of NAND, open and erased blocks included.
     let mut spec = plain(160 << 10, 256, 1.0, Policy::Greedy);
     spec.capacity = lowtide_core::Bytes::gib(144);
     let mut drive = SimulatedSsd::new(&spec, Seed::new(seed)).expect("valid");

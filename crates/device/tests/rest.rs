@@ -1,4 +1,4 @@
-//! Devices at rest (`lowtide_core::rest`): nothing is left to do of what they were asked, and no earlier than that.
+//! `lowtide_core::rest` returns the instant at which background work ends, and no earlier instant.
 
 mod common;
 #[path = "common/disks.rs"]
@@ -17,7 +17,7 @@ const SEED: Seed = Seed::new(5);
 const LONG: Nanos = Nanos::from_secs(3600);
 const BLOCK: u64 = 4096;
 
-/// Writes of a block at random, one after the other: the instant of the last acknowledgement.
+/// Writes random blocks one at a time. Returns the instant of the last acknowledgement.
 fn write(device: &mut dyn BlockDevice, writes: u64) -> VirtualTime {
     let blocks = device.capacity().get() / BLOCK;
     let mut rng = SEED.part("writes", 0).stream();
@@ -30,7 +30,7 @@ fn write(device: &mut dyn BlockDevice, writes: u64) -> VirtualTime {
 fn a_buffer_is_on_flash_after_the_programs_it_holds() {
     let spec = plain(256, 64, 0.8, Policy::Greedy);
     let mut drive = SimulatedSsd::new(&spec, SEED).expect("valid");
-    // One die, a page for each unit: 100 programs of 200 µs, one after the other, and a request every 2 µs or so.
+    // One die, and one page per map unit: 100 programs of 200 µs run one after another. Requests arrive about every 2 µs.
     let now = write(&mut drive, 100);
     let rested = rest(&mut drive, now, LONG);
     assert!(now.as_nanos() < 1_000_000, "the buffer takes them: {now:?}");
@@ -46,7 +46,7 @@ fn a_disk_has_written_its_cache() {
     let mut disk = disks::disk(&spec, SEED.get());
     let now = write(&mut disk, 200);
     let rested = rest(&mut disk, now, LONG);
-    // 15 000 revolutions a minute: a write waits for half a revolution on average, of 4 ms.
+    // At 15 000 revolutions per minute a revolution takes 4 ms, so a write waits 2 ms on average.
     assert!(rested.since(now) > Nanos::from_millis(200), "{:?}", rested.since(now));
     let flushed = disk.submit(rested, &Request::flush()).at;
     assert!(
@@ -75,6 +75,6 @@ fn an_array_has_emptied_its_cache_onto_its_members() {
     assert_eq!(short, now + Nanos::from_micros(100), "no longer than it is allowed");
     let rested = rest(&mut array, short, LONG);
     assert_eq!(array.counters().host_written_bytes, 500 * BLOCK);
-    // Two disks, half a revolution each time at least.
+    // Two disks with 250 writes each, which wait half a revolution on average.
     assert!(rested.since(now) > Nanos::from_millis(500), "{:?}", rested.since(now));
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
-/// Memory of up to this many bytes is reused. New memory for each write would cost page faults, which take as long as a
-/// checksum.
+/// Memory of up to this many bytes is reused. New memory for each write would cost page faults, which take as long as
+/// a checksum.
 const KEPT_BYTES: usize = (256 << 10) + 2 * BLOCK;
 
 /// Shorter memory is not reused.

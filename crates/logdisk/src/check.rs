@@ -1,7 +1,7 @@
-//! Checks the consistency of a log disk, without writing ([`check`]).
+//! Checks the consistency of a log disk, without writing ([`check`]). Nothing is repaired.
 //!
-//! Every mapped block must be in a slot of data, no two in the same slot, and the live count of each segment must be correct. With
-//! `data`, every slot is read, and its checksum and sequence number are verified (`stale`). Not here: repair.
+//! Every mapped block must be in a slot of data, no two blocks may share a slot, and the live count of each segment
+//! must be correct. With `data`, every slot is read, and its checksum and sequence number are verified (`stale`).
 
 mod stale;
 
@@ -30,7 +30,8 @@ pub struct Checked {
     pub lost: u64,
     /// Blocks that were read.
     pub read: u64,
-    /// The first blocks that cannot be read, because the checksum is wrong or the segment holds an earlier generation.
+    /// The first blocks that cannot be read, because the checksum is wrong or the segment holds an earlier
+    /// generation.
     pub bad: Vec<Lba>,
     /// Number of blocks that cannot be read.
     pub bad_count: u64,
@@ -45,7 +46,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Whether there are no findings.
+    /// Returns whether there are no findings.
     pub fn is_good(&self) -> bool {
         self.bad_count == 0
             && self.stale_count == 0
@@ -73,8 +74,8 @@ fn add<T>(listed: &mut Vec<T>, count: &mut u64, finding: impl FnOnce() -> T) {
     }
 }
 
-/// Checks the log disk of a medium, including its data if `data` is set. `progress` gets the checked and the total number of bytes, and
-/// may end the check.
+/// Checks the log disk of a medium, including its data if `data` is set. `progress` gets the checked and the total
+/// number of bytes, and may end the check.
 ///
 /// # Errors
 /// [`LogError`] if the log disk cannot be opened.

@@ -4,8 +4,8 @@
 //! Loads with hot blocks, which cost less.
 
 /// Slots written per block of the host, under uniform writes and FIFO cleaning, when `share` of the slots is live:
-/// `WA = a / (a + W(-a e^-a))`, with `a = 1 / share` and `W` the branch of Lambert's function through 0 (Desnoyers, "Analytic
-/// modeling of SSD write performance", 2012). Cost-benefit cleaning has the same cost under such a load.
+/// `WA = a / (a + W(-a e^-a))`, with `a = 1 / share` and `W` the branch of Lambert's function through 0 (Desnoyers,
+/// "Analytic modeling of SSD write performance", 2012). Cost-benefit cleaning has the same cost under such a load.
 pub fn by_age(share: f64) -> f64 {
     let alpha = 1.0 / share;
     let x = -alpha * (-alpha).exp();

@@ -1,7 +1,7 @@
-//! A log disk on a medium ([`Disk`]), which handles one request after the other: reads, writes, cleaning, checkpoints.
+//! A log disk on a medium ([`Disk`]), which handles one request after another: reads, writes, cleaning, checkpoints.
 //!
-//! Every request does its own I/O. Submodules: `cleaning`, `checkpoints`, and `marks`, which record flushed slots. Not here:
-//! threads; see `Medium`.
+//! Every request does its own I/O. Submodules: `cleaning`, `checkpoints`, and `marks`, which record flushed slots. A
+//! log disk has no threads; its `Medium` may have some.
 
 mod checkpoints;
 mod cleaning;
@@ -59,11 +59,11 @@ pub struct Disk<M> {
     cleaning: Option<Cleaning>,
     /// Slots to clean before the next write.
     owed: u32,
-    /// Read errors, which decide how segments are cleaned.
+    /// Read errors, which decide which segments are cleaned.
     refusals: Refusals,
-    /// No checkpoint was made since the opening, so nothing may be written yet.
+    /// Whether no checkpoint was made since the opening. Nothing may be written before the first checkpoint.
     fresh: bool,
-    /// A write or flush failed, so the contents of the medium are unknown.
+    /// Whether a write or flush failed, so that the contents of the medium are unknown.
     broken: bool,
 }
 
@@ -124,8 +124,8 @@ impl<M: Medium> Disk<M> {
         Disk::open_as(medium, running, Unknown::Refused)
     }
 
-    /// Opens a log disk even if durable slots are lost and their blocks are unknown, so that some blocks may read as older data.
-    /// [`Disk::recovery`] returns their number. After a write or a clean close, nothing records the loss.
+    /// Opens a log disk even if durable slots are lost and their blocks are unknown, so that some blocks may read as
+    /// older data. [`Disk::recovery`] returns their number. After a write or a clean close, nothing records the loss.
     pub fn open_with_old_data(medium: M, running: Running) -> Result<Disk<M>, LogError> {
         Disk::open_as(medium, running, Unknown::Accepted)
     }
@@ -187,7 +187,8 @@ impl<M: Medium> Disk<M> {
     /// Reads a block.
     ///
     /// # Errors
-    /// [`LogError::Unreadable`] if its checksum is wrong or it is out of date, which leaves `into` unchanged, or another [`LogError`].
+    /// [`LogError::Unreadable`] if its checksum is wrong or it is out of date, which leaves `into` unchanged, or
+    /// another [`LogError`].
     pub fn read(&mut self, lba: Lba, into: &mut [u8]) -> Result<(), LogError> {
         match self.find(lba, into)? {
             None => Ok(()),
@@ -212,7 +213,7 @@ impl<M: Medium> Disk<M> {
                     break None;
                 }
                 Ok(Located::Lost) => return Err(LogError::Unreadable(lba)),
-                // The bytes may be from the opening, and damaged.
+                // Recovery may have read these bytes from the medium, so they may be damaged.
                 Ok(Located::InMemory(expected, bytes)) => {
                     break (!reader.take(bytes, expected.oldest, Kind::Data, lba, into)).then_some(expected);
                 }
@@ -307,7 +308,7 @@ impl<M: Medium> Disk<M> {
     /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// [`LogError::Medium`]: it is then unknown which writes are durable, and further writes are refused.
+    /// [`LogError::Medium`]. It is then unknown which writes are durable, and further writes are refused.
     pub fn flush(&mut self) -> Result<(), LogError> {
         if let Some(seq) = self.seal()? {
             let mark = self.mark();
@@ -327,8 +328,9 @@ impl<M: Medium> Disk<M> {
         Ok(())
     }
 
-    /// Hands all pending bytes to the medium. After the caller has flushed the medium and written the mark ([`Disk::mark`]), all slots up
-    /// to the returned one are durable ([`Disk::durable`]). Returns `None` if all slots are durable already.
+    /// Hands all pending bytes to the medium. After the caller has flushed the medium and written the mark
+    /// ([`Disk::mark`]), all slots up to the returned one are durable ([`Disk::durable`]). Returns `None` if all
+    /// slots are durable already.
     pub fn seal(&mut self) -> Result<Option<Seq>, LogError> {
         self.ensure_intact()?;
         if self.fresh {
@@ -370,8 +372,9 @@ impl<M: Medium> Disk<M> {
         Ok(self.medium)
     }
 
-    /// Whether to begin a checkpoint, so that no write has to wait for one: half of the allowed changes were made since the last one, or
-    /// there is little room and a checkpoint would release several times what it writes.
+    /// Returns whether to begin a checkpoint, so that no write has to wait for one. The reasons are that half of the
+    /// allowed changes were made since the last checkpoint, or that there is little room and a checkpoint would
+    /// release several times as much room as it takes.
     pub fn wants_checkpoint(&mut self) -> bool {
         if self.fresh {
             return false;
@@ -383,19 +386,19 @@ impl<M: Medium> Disk<M> {
             || self.price() > 0 && frees() > 4 * changed.max(1)
     }
 
-    /// Whether to flush without a request, because there is little room and a flush would release segments.
+    /// Returns whether to flush without a request, because there is little room and a flush would release segments.
     pub fn wants_flush(&self) -> bool {
         self.price() > 0 && self.log.dead_until().0 > 0
     }
 
-    /// Whether an unrequested flush is worth its time: writes must clean, and a flush would release a good part of the target of
-    /// free segments.
+    /// Returns whether an unrequested flush is worth its time: writes must clean, and a flush would release at least
+    /// a sixteenth of the target of free segments.
     pub fn flush_frees_much(&self) -> bool {
         let much = (self.kept_free() as usize / 16).max(2);
         self.price() > 0 && self.log.segments().dead() >= much && self.log.dead_until().0 >= much
     }
 
-    /// Whether the next write must clean.
+    /// Returns whether the next write must clean.
     pub fn wants_room(&self) -> bool {
         self.owed > 0 || self.price() > 0
     }
@@ -419,7 +422,8 @@ impl<M: Medium> Disk<M> {
         self.medium.flush().map_err(failed("flushing")).inspect_err(|_| self.broken = true)
     }
 
-    /// Slots to clean per write: 0 at the target of free segments, one per write halfway, and more as free segments run out.
+    /// Slots to clean per write: 0 at the target of free segments, one per write halfway, and more as free segments
+    /// run out.
     fn price(&self) -> u32 {
         let (spare, goal) = (self.log.spare_segments() as u32, self.kept_free());
         goal.saturating_sub(spare) * 2 / (spare + 1)
@@ -430,8 +434,8 @@ impl<M: Medium> Disk<M> {
         self.geometry().kept_free()
     }
 
-    /// Repeats `act` and resolves its stalls. If `clean` is set, segments may be cleaned for it; cleaning itself only releases dead
-    /// segments.
+    /// Repeats `act` and resolves its stalls. If `clean` is set, segments may be cleaned for it; cleaning itself only
+    /// releases dead segments.
     fn retry<T>(
         &mut self,
         clean: bool,
@@ -450,7 +454,8 @@ impl<M: Medium> Disk<M> {
                         self.clean_a_segment()?;
                     }
                     fruitless = if self.log.segments().free() > before { 0 } else { fruitless + 1 };
-                    // If only excluded segments have free space, each written segment may release another one for ever.
+                    // If only excluded segments have free space, each written segment may release another one for
+                    // ever.
                     tries += 1;
                     if fruitless > segments || tries > 4 * segments.clamp(64, 256) {
                         return Err(self.exhausted());
@@ -471,8 +476,8 @@ impl<M: Medium> Disk<M> {
         }
     }
 
-    /// Releases dead segments by a flush or, if that is not enough, a checkpoint. A checkpoint also writes the changed pages of the map,
-    /// whose reserve of segments becomes free.
+    /// Releases dead segments by a flush or, if that is not enough, a checkpoint. A checkpoint also writes the
+    /// changed pages of the map, whose reserve of segments becomes free.
     fn free_dead(&mut self) -> Result<(), LogError> {
         let free = self.log.segments().free();
         let map_grew = self.log.map().changed() >= self.geometry().data_slots() as usize;

@@ -29,7 +29,7 @@ pub enum LogError {
     /// Neither checkpoint can be read, for these reasons.
     #[error("neither of the two checkpoints can be read ({}; {})", .0[0], .0[1])]
     NoCheckpoint(Box<[FormatError; 2]>),
-    /// Durable slots with this many blocks cannot be read, and for some of them the blocks are unknown.
+    /// This many blocks in durable slots cannot be read, and some of these blocks are unknown.
     #[error(
         "damaged: {} of the flushed end of the log cannot be read, and it is unknown which: opening would return \
          old data", blocks(*.0)
@@ -56,7 +56,7 @@ pub enum LogError {
     Exhausted {
         /// Segments without live slots.
         dead: usize,
-        /// Segments with live slots that could not be found.
+        /// Segments whose live slots could not be found.
         stuck: usize,
     },
 }

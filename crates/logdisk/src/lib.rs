@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Flushed writes survive a power cut. Of later writes, a prefix in the order of writing survives. Damaged blocks are
-//! reported as errors and never return wrong data. Not here: protocols, threads, and files.
+//! reported as errors and never return wrong data. This crate has no protocols, threads or files.
 
 mod aligned;
 pub mod check;

@@ -1,6 +1,7 @@
 //! The storage below a log ([`Medium`]): bytes that are read and written at offsets.
 //!
-//! Until a flush, writes may reach the medium in any order and in part. Not here: time, and implementations.
+//! Until a flush, writes may reach the medium in any order and in part. Crates that use log disks implement the
+//! trait.
 
 use crate::Aligned;
 use std::io;
@@ -37,7 +38,7 @@ pub trait Medium {
     /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// If the flush fails: it is then unknown which writes are durable.
+    /// If the flush fails. It is then unknown which writes are durable.
     fn flush(&self) -> io::Result<()>;
 
     /// Writes at `offset`, and returns when the write is durable. A medium may use forced unit access.

@@ -1,8 +1,8 @@
 //! Reading slots while the log continues ([`Reader`]).
 //!
-//! A slot may have been rewritten since it was looked up. Its checksum and block show that, and it needs another lookup. A slot
-//! that is older than its segment's current generation remains from a lost write, and counts as damaged. Not here: the lookup
-//! (`log`).
+//! A slot may have been rewritten since its lookup. Its checksum and block then differ, and the block needs another
+//! lookup. A slot that is older than its segment's current generation remains from a lost write, and counts as
+//! damaged. Module `log` looks up blocks.
 
 use crate::Medium;
 use crate::error::LogError;
@@ -52,7 +52,8 @@ impl Reader {
         (header.kind == kind && header.lba == lba).then(|| &slot[HEADER..])
     }
 
-    /// Reads blocks of data; adjacent slots are read together. `take` gets each valid block with its index in `blocks`.
+    /// Reads blocks of data; adjacent slots are read together. `take` gets each valid block with its index in
+    /// `blocks`.
     ///
     /// # Errors
     /// [`LogError::Medium`].

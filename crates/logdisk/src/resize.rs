@@ -1,7 +1,7 @@
 //! Growing a log disk after its medium has grown ([`grow`]).
 //!
-//! Segments and checkpoints keep their positions; new segments follow them. A power cut at any moment leaves the old or the new
-//! size. Not here: shrinking.
+//! Segments and checkpoints keep their positions; new segments follow. A power cut at any moment leaves the old or
+//! the new size. A log disk cannot shrink.
 
 use crate::error::LogError;
 use crate::format::checkpoint::{SegmentState, UNWRITTEN, Use};
@@ -9,7 +9,7 @@ use crate::format::{BLOCK, Geometry, Superblock};
 use crate::{Disk, Medium, disk::Running};
 use std::io;
 
-/// Grows the log disk to the size of its medium. A `reserve` replaces the present one.
+/// Grows the log disk to the size of its medium. A given `reserve` replaces the present reserve.
 ///
 /// # Errors
 /// [`LogError::Geometry`], before anything is written, or another [`LogError`].

@@ -81,7 +81,8 @@ pub fn by_summary(medium: &impl Medium, superblock: &Superblock, segment: u32) -
         if header.kind != Kind::Summary || header.lba != n {
             return None;
         }
-        // A torn summary contains slots of an older one. Summary slots of data segments have consecutive numbers, others the same.
+        // A torn summary contains slots of an older summary. The summary slots of a data segment have consecutive
+        // numbers; those of other segments share one number.
         let made = *made.get_or_insert(header.seq);
         if header.seq != made && header.seq != made + Seq::from(n) {
             return None;
@@ -107,7 +108,7 @@ pub fn by_summary(medium: &impl Medium, superblock: &Superblock, segment: u32) -
     let head = found.records.first().filter(|record| record.number == 0).map(|record| record.seq);
     let (bytes, skip) = read_what_can_be(medium, geometry.segment_offset(segment), SLOT);
     let begun = Header::open(superblock.salt, &bytes[skip..][..SLOT]).map(|header| header.seq);
-    // An unreadable header is damaged or torn; the caller then reads the slots themselves.
+    // If the header is unreadable, the summary may be torn; the caller then reads the slots themselves.
     (head.is_some() && head == begun).then_some(found)
 }
 

@@ -1,15 +1,16 @@
-//! A log disk on a model of a drive, in virtual time ([`LogDevice`]). It is a device itself, so any load can run on it.
+//! A log disk on a model of a drive, in virtual time ([`LogDevice`]). It is a device itself, so any load can run on
+//! it.
 //!
 //! ```text
 //!   load ──► LogDevice: Disk ──► Timed: keeps headers and pages of the map, takes times from ──► BlockDevice
 //! ```
 //!
-//! Data is zeroes and not stored; everything else is the real log. Adjacent slots are read together. A request that begins or ends
-//! within a block first reads that block.
+//! Data is zeroes and not stored; everything else is the real log. Adjacent slots are read together. A request that
+//! begins or ends within a block first reads that block.
 //!
 //! # Not modelled
-//! The layer's processor time, beyond a latency; recovery after a power cut (the log continues as it was); cleaning without
-//! requests.
+//! The layer's processor time, beyond a latency; recovery after a power cut (the log continues as it was); cleaning
+//! without requests.
 
 mod state;
 mod timed;
@@ -29,8 +30,8 @@ use timed::Timed;
 /// Size of a logical block in bytes.
 const SECTOR: u64 = 512;
 
-/// The live share of the usable slots when the share `fill` of the capacity holds data. Free segments, segments reserved for checkpoints
-/// and recovery, and open segments are not usable.
+/// The live share of the usable slots when the share `fill` of the capacity holds data. Free segments, segments
+/// reserved for checkpoints and recovery, and open segments are not usable.
 pub fn live_share(geometry: &Geometry, fill: f64) -> f64 {
     let being_written = 12;
     let segments = geometry.segments.saturating_sub(geometry.kept_free() + being_written).max(1);
@@ -49,13 +50,13 @@ pub struct LogDevice<D> {
 
 #[derive(Debug)]
 struct Inner<D> {
-    /// `None` only while the disk is reopened or reformatted.
+    /// The disk; `None` only while it is reopened or reformatted.
     disk: Option<Disk<Timed<D>>>,
-    /// The log's counters before the last opening, and those that the opening itself caused.
+    /// The log's counters before the last opening, and the counts that the opening itself caused.
     before: log::Counters,
     opened: log::Counters,
     host: Counters,
-    /// Bytes of the host that are not durable.
+    /// Bytes written by the host that are not durable.
     unflushed: u64,
 }
 
@@ -211,7 +212,7 @@ impl<D: BlockDevice> Inner<D> {
         Ok(self.disk().medium().now.get())
     }
 
-    /// Reads blocks concurrently; adjacent slots in one request.
+    /// Reads blocks concurrently. One request reads adjacent slots.
     fn read(&mut self, blocks: Range<Lba>) -> Result<(), LogError> {
         let disk = self.disk_mut();
         let mut ranges: Vec<Range<u64>> = Vec::new();
@@ -256,7 +257,8 @@ impl<D: BlockDevice> Inner<D> {
             self.read(lba..lba + 1)?;
         }
         for lba in all {
-            // Without flushes of the host, dead segments would wait for a checkpoint, and cleaning would become ever more expensive.
+            // Without flushes of the host, dead segments would wait for a checkpoint, and cleaning would become ever
+            // more expensive.
             if self.disk().flush_frees_much() {
                 self.disk_mut().flush_for_room()?;
                 self.unflushed = 0;
@@ -310,7 +312,7 @@ impl<D: BlockDevice> BlockDevice for LogDevice<D> {
         Bytes::new(self.geometry.capacity())
     }
     fn raw_capacity(&self) -> Option<Bytes> {
-        // The log is full once as much was written as the drive holds.
+        // The log has been filled once when the bytes written equal the size of the drive.
         self.with_drive(|drive| drive.raw_capacity().or(Some(drive.capacity())))
     }
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
@@ -405,7 +407,7 @@ impl<D: BlockDevice> BlockDevice for LogDevice<D> {
     }
 }
 
-/// The counters in a saved state: those of the host, then those of the log.
+/// The counters in a saved state: host counters, then log counters.
 fn counts(log: &log::Counters, host: &Counters) -> [u64; 13] {
     let Counters { host_read_bytes, host_written_bytes, trimmed_bytes, lost_bytes, rmw_reads, .. } = *host;
     let of_host = [host_read_bytes, host_written_bytes, trimmed_bytes, lost_bytes, rmw_reads];

@@ -1,4 +1,4 @@
-//! Changed bits on the medium: a block is right, or an error; never wrong, and never old.
+//! Changed bits on the medium: each block reads as its newest value or as an error, never as older or wrong data.
 
 mod common;
 
@@ -11,8 +11,8 @@ use lowtide_logdisk::format::Slot;
 use lowtide_logdisk::{BLOCK, Disk, LogError, Medium};
 use std::collections::HashMap;
 
-/// A disk with a history of writes and unmaps, flushed at its end and not closed. Returns its blocks, their values, and
-/// the block that was written last.
+/// A disk with a history of writes and unmaps, flushed at its end and not closed. Returns its blocks, their values,
+/// and the block that was written last.
 fn used_disk(number: u64) -> (Blocks, HashMap<u32, u64>, u32) {
     let medium = Memory::new(BYTES);
     let mut disk = formatted(&medium);

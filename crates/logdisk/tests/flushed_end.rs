@@ -197,7 +197,7 @@ fn a_thousand_corruptions_never_return_older_data() {
     assert!(lost > 300 && right > 1_000_000 && refused < 150);
 }
 
-/// Checks that an error persists when the disk is closed and opened, until the block is rewritten.
+/// Checks that an error persists across closing and opening the disk, until the block is rewritten.
 fn errors_persist(mut disk: Disk<&Memory>, left: &Unclosed, errors: &[u32], context: &str) {
     let again = errors.first().copied().unwrap_or(0);
     disk.write(again, &block_of(again, 7 << 40)).unwrap_or_else(|error| panic!("{context}: {error}"));

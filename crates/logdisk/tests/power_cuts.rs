@@ -1,5 +1,5 @@
-//! Power cuts: flushed writes survive, and of later writes a prefix in the order of writing, whatever reached the
-//! medium; with cleaning and checkpoints.
+//! Power cuts, also during cleaning and checkpoints: flushed writes survive, and of later writes a prefix in the
+//! order of writing, whichever sectors reached the medium.
 
 mod common;
 
@@ -102,8 +102,8 @@ fn history(medium: &Memory, kind: Kind, rng: &mut Rng, first: u64) -> Vec<(Step,
     done
 }
 
-/// Opens a disk after a cut. Returns the number of steps that it holds, which must be a prefix with everything that was
-/// flushed.
+/// Opens a disk after a cut. Returns the number of steps that it holds, which must be a prefix with everything that
+/// was flushed.
 fn prefix(left: Blocks, before: &Values, steps: &[(Step, usize)], events: usize, context: &str) -> usize {
     let medium = Memory::of(BYTES, left);
     if events.is_multiple_of(8) {
@@ -149,7 +149,7 @@ fn every_cut_point_of_short_histories_leaves_a_prefix() {
     for number in 0..histories(1000) {
         let mut rng = stream("short", number);
         let medium = Memory::of(BYTES, base.clone());
-        // From a checkpoint every few writes to none, on few blocks or on all.
+        // Checkpoints every few writes, less often, or never; writes to few blocks or to all blocks.
         let slots = [20, 60, 1 << 40][(number % 3) as usize];
         let hot = [16, 1 << 30][(number / 3 % 2) as usize];
         let kind = Kind { slots, steps: 60, hot, flush: 20 };
@@ -224,7 +224,7 @@ fn every_cut_after_an_opening_that_had_to_recover_leaves_a_prefix() {
         let kept = prefix(left.clone(), &values, &first, events, &format!("history {number}"));
         let mut values = values.clone();
         first[..kept].iter().for_each(|&(step, _)| apply(&mut values, step));
-        // The first operations of a host after it, cut at every point.
+        // The first operations of a host after the cut, with another cut at every point.
         let medium = Memory::of(BYTES, left);
         let mut disk = Disk::open(&medium, running(1 << 40)).expect("opened");
         let mut steps = Vec::new();
@@ -329,7 +329,8 @@ fn after_a_failed_write_or_flush_all_later_ones_fail() {
 
 /// A flush or checkpoint in progress.
 enum Pending {
-    /// A flush: the slots up to here become durable when it ends and the mark is written. The index is that of its step.
+    /// A flush: the slots up to this number become durable when the flush ends and the mark is written. The index is
+    /// that of the flush's step.
     Flush(u64, usize, Option<Job>),
     /// A checkpoint that is not written yet, and the mark of the slots that it refers to.
     Before(Checkpoint, Option<Job>),

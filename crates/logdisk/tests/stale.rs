@@ -1,7 +1,8 @@
 //! Older slots in place of newer ones, from a lost write or a stray copy: an error, never older data.
 //!
-//! Symptom: blocks read as older data, and `scrub` found nothing. Cause: a slot was accepted by checksum, kind and block,
-//! which those of an older slot of the same block fit, too. Fix: the segment's first sequence number bounds its slots.
+//! Symptom: blocks read as older data, and `scrub` found nothing. Cause: a slot was accepted by checksum, kind and
+//! block, and an older slot of the same block also fits these. Fix: the segment's first sequence number bounds its
+//! slots.
 
 mod common;
 

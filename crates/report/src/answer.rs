@@ -7,9 +7,9 @@ use lowtide_core::{Distribution, Latency};
 use lowtide_record::analysis::{Departure, Estimate, Verdict, departures};
 use lowtide_record::{Campaign, Cell, Quantity, Row, Status};
 
-/// The fresh level is the mean of this share of the intervals,
+/// The share of the intervals, from the first on, whose mean is the fresh level.
 const FRESH_SHARE: f64 = 0.05;
-/// over at most this many nanoseconds.
+/// The longest time over which the fresh level is averaged, in nanoseconds.
 const FRESH_NS: f64 = 60e9;
 
 /// The quantity of these cells' levels, taken from the first cell.
@@ -63,7 +63,7 @@ pub(crate) struct LevelChange {
     pub after: f64,
 }
 
-/// The steady levels from which a cell departed.
+/// The departures of a cell from its steady levels.
 fn level_changes(cell: &Cell, scale: f64) -> Vec<LevelChange> {
     let rates: Vec<f64> = cell.rows.iter().filter(|row| row.end_ns > row.start_ns).map(Row::rate).collect();
     let change = |departure: Departure| LevelChange {
@@ -121,7 +121,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The settled level as a share of the fresh level; `None` for reads, which do not wear out the honeymoon.
+    /// The settled level as a share of the fresh level; `None` for reads, which do not end the honeymoon.
     pub fn share_of_fresh(&self) -> Option<f64> {
         self.settled
             .filter(|_| !self.only_reads())

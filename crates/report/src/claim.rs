@@ -3,19 +3,19 @@
 /// A claim that was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// The study it comes from: `e02`.
+    /// The study that makes the claim: `e02`.
     pub study: String,
-    /// Its name: `larger-is-slower`.
+    /// The name of the claim: `larger-is-slower`.
     pub name: String,
     /// The claim as a sentence.
     pub says: String,
     /// The experiment that was run for it.
     pub experiment: String,
-    /// The cells: `10GiB to 140GiB`.
+    /// The cells that were checked: `10GiB to 140GiB`.
     pub where_label: String,
-    /// What was checked: `level throughput: falling`.
+    /// The checked condition: `level throughput: falling`.
     pub check: String,
-    /// The number found, or the reason for its absence.
+    /// The measured number, or the reason for a missing number.
     pub found: String,
     /// Whether the claim holds. A claim that could not be judged does not hold.
     pub holds: bool,

@@ -1,6 +1,6 @@
 //! Published numbers with the measured ones, as the caller of a report supplies them.
 //!
-//! Not here: the search for published numbers and their cells (`lowtide_studies::validate`).
+//! `lowtide_studies::validate` finds the published numbers and their cells.
 
 /// One published number and the campaign's number for the same case.
 #[derive(Debug, Clone, PartialEq)]

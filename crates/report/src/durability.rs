@@ -2,8 +2,9 @@
 //!
 //! The sentences need an experiment that varies `sync`. A disk makes at most one write per revolution durable at one
 //! address: 250 per second at 15 000 revolutions per minute. NAND takes at least 75 µs to program a page (XL-FLASH;
-//! R. Yamashita et al., "A 128Gb 1-bit/cell 96-word-line-layer 3D flash memory …", ISSCC 2019); planar SLC and today's
-//! TLC take several times that. A faster drive keeps data in a protected cache, in a medium other than NAND, or nowhere.
+//! R. Yamashita et al., "A 128Gb 1-bit/cell 96-word-line-layer 3D flash memory …", ISSCC 2019); planar SLC and
+//! today's TLC take several times that. A faster drive keeps data in a protected cache, in a medium other than NAND,
+//! or nowhere.
 //!
 //! # Not modelled
 //!
@@ -54,7 +55,7 @@ pub(crate) fn sentences(campaign: &Campaign, answers: &[Answer<'_>]) -> Vec<Stri
                 .to_owned()
         }
     });
-    // Only its host knows the medium of a virtual disk.
+    // A virtual machine does not know the medium of its virtual disks.
     let virtual_disk = ["/dev/vd", "/dev/xvd", "/dev/loop", "/dev/nbd", "/dev/zram", "/dev/ram"];
     if let Some(device) =
         fact("device").filter(|device| virtual_disk.iter().any(|name| device.starts_with(name)))
@@ -65,7 +66,7 @@ pub(crate) fn sentences(campaign: &Campaign, answers: &[Answer<'_>]) -> Vec<Stri
         out.push(ONLY_POWER_CUTS.to_owned());
         return out;
     }
-    // The faster of the two is the less plausible.
+    // Of the two ways to make writes durable, the faster one is less plausible.
     let (median_ns, iops) =
         [flush, fua].into_iter().flatten().fold(durable, |a, b| if b.0 < a.0 { b } else { a });
     let elsewhere = "the device keeps them in a protected cache, or not at all";

@@ -1,16 +1,16 @@
 //! Looks up a number in the cells of a campaign, or the reason for its absence.
 //!
-//! Numbers are in internal units: MiB/s, requests per second, new orders per minute, seconds. The number to
-//! compare with is the caller's.
+//! Numbers are in internal units: MiB/s, requests per second, new orders per minute, seconds. The caller compares
+//! them with a claim.
 
 use lowtide_core::{Bytes, Latency};
 use lowtide_lab::experiment::{Claim, Finding, Form, Measure, Of, Resolved, Selection, is_at};
 use lowtide_record::analysis::Verdict;
 use lowtide_record::{Campaign, Cell, Quantity, Row, Status};
 
-/// A cell is stable from the first interval after which every mean over this many intervals
+/// The number of consecutive intervals whose mean shows whether the level of a cell is stable.
 const STABLE_INTERVALS: usize = 6;
-/// stays within this share of its settled throughput.
+/// The largest relative difference of these means from the settled level in a stable cell.
 const STABLE_WITHIN: f64 = 0.10;
 
 /// Returns the latencies of a cell, reads and writes merged, over the intervals that begin between two times of
@@ -27,7 +27,8 @@ pub struct Finder<'a> {
     pub latencies: &'a Latencies<'a>,
 }
 
-/// The upper limits that claims about `of` set for a single cell: the cell and its limit.
+/// The cells for which a claim sets an upper limit on `of`, each with that limit. A claim about several cells sets
+/// none.
 pub(crate) fn limits(campaign: &Campaign, of: Of) -> Vec<(u32, f64)> {
     let Ok(Some(experiment)) = Resolved::of(campaign) else { return Vec::new() };
     let finder = Finder { experiment: &experiment, campaign, latencies: &|_, _, _| None };

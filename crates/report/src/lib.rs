@@ -9,8 +9,8 @@
 //! The HTML page is one file that needs no network and no JavaScript. [`export_csv`] and [`export_json`] write
 //! the raw numbers; equal records give equal bytes.
 //!
-//! Not here: the steady-state analysis ([`lowtide_record::analysis`]), the search for published numbers (the
-//! caller passes [`Comparison`]s), reading the store, and writing output files.
+//! The steady-state analysis is in [`lowtide_record::analysis`]. The caller reads the store, finds the published
+//! numbers (and passes them as [`Comparison`]s), and writes the output files.
 
 pub mod answer;
 mod build;

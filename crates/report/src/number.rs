@@ -1,6 +1,6 @@
 //! Numbers as text for people: significant digits, grouped thousands, sizes and spans of time.
 //!
-//! JSON and CSV have every digit instead.
+//! JSON and CSV have every digit, so they do not use this module.
 
 use lowtide_record::Quantity;
 
@@ -132,8 +132,8 @@ pub(crate) fn capitalised(words: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The unit of a column of latencies, and the factor from nanoseconds to that unit. `longest_ns` is the longest typical
-/// latency.
+/// The unit of a column of latencies, and the factor from nanoseconds to that unit. `longest_ns` is the longest
+/// typical latency.
 pub fn latency_unit(longest_ns: f64) -> (&'static str, f64) {
     match longest_ns {
         ns if ns < 2e6 => ("µs", 1e-3),

@@ -1,4 +1,4 @@
-//! Made-up campaigns for the tests: the shapes that real ones have, from closed formulas.
+//! Synthetic campaigns for the tests, computed from formulas in the shapes of real campaigns.
 
 mod databases;
 
@@ -59,7 +59,7 @@ pub(crate) fn pending(index: u32, factors: &[(&str, &str)]) -> Cell {
     }
 }
 
-/// A latency distribution: most operations near `typical_ns`, one in a hundred ten times as slow.
+/// A latency distribution: most operations take about `typical_ns`, one in a hundred ten times as long.
 fn latency(typical_ns: f64, count: u64) -> Latency {
     let mut latency = Latency::default();
     for k in 0..count {

@@ -1,5 +1,5 @@
 //! The differences between the cells of a campaign: the factors that vary, the factor that drives an axis, and
-//! the labels that tell curves apart.
+//! the labels that distinguish curves.
 //!
 //! The values on an axis are the caller's choice.
 

@@ -1,4 +1,4 @@
-//! What the whole report promises: one content in every format, nothing unescaped, nothing lost.
+//! Tests of complete reports: every format has the same contents, all text is escaped, and nothing is lost.
 
 use super::sample;
 use super::*;
@@ -46,7 +46,7 @@ fn small() -> Report {
     Report::new(&campaign, &[comparison(Quantity::Settled, 100.0, 98.1, 0), bound, fitted])
 }
 
-/// The page without style sheets and without what is inside the drawings.
+/// The page without style sheets and without the contents of drawings.
 fn skeleton(html: &str) -> String {
     let mut out = String::new();
     let mut rest = html;
@@ -156,7 +156,8 @@ fn names_from_outside_are_escaped_everywhere() {
     assert!(!report.terminal(80).contains('\u{1b}'));
 }
 
-/// Symptom: a report of rounds became a list of cells, without a word. Cause: an experiment that no longer parses was passed over.
+/// Symptom: a report of rounds silently became a list of cells. Cause: an experiment that no longer parses was
+/// ignored. Fix: the verdict reports it.
 #[test]
 fn an_experiment_that_does_not_read_back_is_reported() {
     let mut campaign = sample::intel(&[10, 20], 40);
@@ -183,7 +184,7 @@ fn nothing_done_is_said_and_nothing_breaks() {
         failure,
         ..sample::pending(1, &[("file_size", "20GiB")])
     });
-    // Done without a single interval: nothing to divide by.
+    // A completed cell without intervals has no time to divide by.
     campaign.cells.push(Cell { status: Status::Done, ..sample::pending(2, &[("file_size", "30GiB")]) });
     let report = Report::new(&campaign, &[]);
     insta::assert_snapshot!("nothing_done", report.terminal(80));
@@ -373,8 +374,8 @@ fn databases_are_told_in_new_orders() {
     );
 }
 
-/// Symptom: on overlay, tmpfs or NFS a device read and wrote 0 bytes by transactions. Cause: what nobody saw was 0. Fix: it
-/// is left out.
+/// Symptom: on overlay, tmpfs or NFS, the report claimed that transactions read and wrote 0 bytes. Cause: unobserved
+/// device traffic was recorded as 0. Fix: unobserved traffic is left out.
 #[test]
 fn what_a_device_did_that_nobody_saw_is_not_told() {
     let mut campaign = databases(Some(2));
@@ -427,7 +428,7 @@ fn what_is_not_the_benchmark_is_told() {
     };
     let text = told(&campaign).expect("both shares are far off").replace('\u{a0}', " ");
     assert!(text.contains("10 % of the order lines") && text.contains("0 % of the payments"), "{text}");
-    // Where each instance has one warehouse there is no other to go to.
+    // With one warehouse per instance, no transaction can be remote.
     campaign.cells[0].oltp.as_mut().expect("a database").instances = 100;
     assert_eq!(told(&campaign), None);
 }
@@ -460,7 +461,7 @@ fn databases_are_exported_and_compared_in_new_orders() {
     let (report, judged) = Report::compare(&[&campaign, &other], &question);
     assert!(report.tables[0].columns.iter().any(|column| column.key == "base_notpm"));
     assert_eq!((judged[0].kept, judged[0].not_judged), (6, 0));
-    // What a database did is not held against what a block device did.
+    // New orders of a database are not compared with the throughput of a block device.
     for cell in &mut other.cells {
         cell.oltp = None;
         std::sync::Arc::make_mut(&mut cell.rows).iter_mut().for_each(|row| row.transactions = None);

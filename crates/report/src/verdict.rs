@@ -190,7 +190,7 @@ fn sweep(answers: &[Answer<'_>]) -> Vec<String> {
             out.extend(curves.iter().filter_map(over_threads));
         }
     }
-    // Without exactly one curve, a sentence over all cells comes first.
+    // Unless there is exactly one curve, a sentence about all cells comes first.
     if out.len() != 1 {
         out.splice(0..0, range(answers));
     }
@@ -237,7 +237,7 @@ fn levels(group: &Group<'_, '_>, x: impl Fn(&Answer<'_>) -> f64) -> Vec<(f64, f6
     group.answers.iter().filter_map(|a| Some((x(a), a.settled?.mean))).collect()
 }
 
-/// A level with the digits its interval supports.
+/// A level with as many digits as its interval supports.
 fn level(answer: &Answer<'_>) -> Option<String> {
     let e = answer.settled?;
     let decimals = decimals_for_half_width(e.half_width).min(1);

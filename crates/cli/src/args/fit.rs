@@ -33,7 +33,7 @@ pub struct FitArguments {
     /// For a timeline: size of the data under test
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub data: Option<Bytes>,
-    /// Device from which all other parameters are copied: a name (see `lowtide devices`) or the path of a file
+    /// Copy the parameters that are not fitted from this device: a name (see `lowtide devices`) or the path of a file
     #[arg(long, value_name = "DEVICE")]
     pub like: Option<String>,
     /// Fix a parameter at a known value, such as raw=512GiB (may be given more than once)

@@ -48,7 +48,7 @@ pub enum LogdiskVerb {
     Check(TargetArguments),
     /// Check the consistency of a log disk and the checksum of every block, without writing to it
     Scrub(TargetArguments),
-    /// Repair a log disk whose flushed end is damaged, and report the number of lost blocks
+    /// Repair a log disk with damage in the flushed part of its log, and report the number of lost blocks
     #[command(
         after_help = "Reads of a block that is known to be lost fail until the block is written again. \
         If it is unknown which blocks are lost, any block may read as older data after the repair: check the \
@@ -57,7 +57,8 @@ pub enum LogdiskVerb {
     Repair {
         /// The file or block device
         target: PathBuf,
-        /// Repair although any block may read as older data; without this option, nothing is changed
+        /// Repair even if it is unknown which blocks are lost, so that any block may read as older data. Without this option,
+        /// such a log disk is not changed
         #[arg(long)]
         accept_old_data: bool,
     },
@@ -111,7 +112,7 @@ pub struct LogdiskFormatArguments {
     /// Overwrite the contents of the file; a lowtide store is never overwritten
     #[arg(long)]
     pub overwrite: bool,
-    /// Overwrite the block device with this serial number; the error without this option shows the number
+    /// Allow overwriting the block device, whose serial number must be this. Without this option, the error shows the number
     #[arg(long, value_name = "SERIAL")]
     pub destroy: Option<String>,
     /// With --destroy: overwrite even a device with partitions, a filesystem, a RAID, LVM, LUKS or ZFS label, or a

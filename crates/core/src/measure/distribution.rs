@@ -1,24 +1,21 @@
-//! A latency distribution at rest: what a [`Latency`] counted, in memory that grows with its non-empty
-//! buckets.
+//! A compact, immutable latency distribution ([`Distribution`]).
 //!
-//! A [`Latency`] has room for every bucket from 1 ns to 1 h, a quarter of a megabyte. That is right for
-//! counting operations and adding histograms, and too much to keep for each of thousands of cells. Here each
-//! non-empty bucket is two numbers of variable length: how far its highest latency lies above that of the
-//! bucket before, and its count. Every figure is exactly the one that the [`Latency`] gives.
-//!
-//! Leaves out counting: a distribution does not change.
+//! A [`Latency`] that has counted an hour-long operation takes a quarter of a megabyte, too much to keep for each of
+//! thousands of cells. A distribution stores only non-empty buckets, each as two variable-length numbers: the
+//! increase of the bucket's highest latency over the previous one, and the count. All statistics equal those of the
+//! [`Latency`].
 
 use super::Latency;
 use crate::units::Nanos;
 use std::sync::Arc;
 
-/// What a [`Latency`] counted. Copies share their memory.
+/// The counts of a [`Latency`] in compact form. Clones share memory.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Distribution {
     count: u64,
     mean_ns: f64,
     max_ns: u64,
-    /// Pairs of LEB128 numbers.
+    /// Pairs of LEB128 numbers: increase of the highest latency in nanoseconds, count.
     packed: Arc<[u8]>,
 }
 
@@ -44,13 +41,14 @@ impl From<Latency> for Distribution {
 }
 
 impl Distribution {
-    /// Operations counted.
+    /// Number of operations.
     pub fn count(&self) -> u64 {
         self.count
     }
-    /// The latency that `percent` of operations did not exceed (to three digits); zero where none was counted.
+    /// The latency that `percent` of operations did not exceed, to three significant digits. Zero if the distribution
+    /// is empty.
     pub fn percentile(&self, percent: f64) -> Nanos {
-        // As in HdrHistogram: the first bucket at which the running count reaches that share.
+        // As in HdrHistogram, the result is the first bucket at which the cumulative count reaches the share.
         let share = (percent / 100.0).min(1.0);
         let wanted = ((share * self.count as f64).ceil() as u64).max(1);
         let mut counted = 0;
@@ -64,15 +62,15 @@ impl Distribution {
             Some((high, _)) => high,
         }
     }
-    /// The longest; zero where none was counted.
+    /// The highest latency; zero if the distribution is empty.
     pub fn max(&self) -> Nanos {
         Nanos::new(self.max_ns)
     }
-    /// The mean; zero where none was counted.
+    /// The mean in nanoseconds; zero if the distribution is empty.
     pub fn mean_ns(&self) -> f64 {
         self.mean_ns
     }
-    /// Each non-empty bucket: its highest latency and its count, in order.
+    /// The non-empty buckets in order, each as its highest latency and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         let mut rest = &self.packed[..];
         let mut high = 0;
@@ -83,7 +81,7 @@ impl Distribution {
     }
 }
 
-/// Appends a number in LEB128: seven bits a byte, the lowest first.
+/// Appends a number in LEB128: seven bits per byte, lowest bits first.
 fn write(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -92,7 +90,7 @@ fn write(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Takes a number off the front; `None` at the end.
+/// Removes a LEB128 number from the front. Returns `None` at the end.
 fn read(bytes: &mut &[u8]) -> Option<u64> {
     let (mut number, mut shift) = (0, 0);
     loop {
@@ -113,7 +111,7 @@ mod tests {
 
     const SEED: u64 = 11;
 
-    /// A histogram of `operations` between 1 ns and `most_ns`, evenly spread over its magnitudes.
+    /// A histogram of random latencies from 1 ns to `most_ns`, uniform on a logarithmic scale.
     fn latency(operations: u64, most_ns: f64) -> Latency {
         let mut rng = Seed::new(SEED).part("latencies", operations).stream();
         let mut latency = Latency::default();

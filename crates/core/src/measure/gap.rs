@@ -1,16 +1,17 @@
-//! Gaps: times during which the measuring program did not run, and clocks that leave them out.
+//! Gaps in a measurement ([`Gap`]) and clocks that exclude them ([`Clock`]).
 //!
-//! A process may be stopped (SIGSTOP, Ctrl-Z), and a machine suspended, in the middle of a measurement. That
-//! time is not the drive's. Leaves out how a gap is noticed, which needs a machine.
+//! A gap is time in which the measuring program did not run, because its process was stopped (SIGSTOP, Ctrl-Z) or the
+//! machine was suspended. Such time must not count as the drive's. Gaps are detected elsewhere, as detection needs
+//! the operating system.
 
 use crate::units::Nanos;
 
-/// Why the program did not run.
+/// The reason for a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// The process was stopped by a signal, and continued.
+    /// A signal stopped the process, which later continued.
     Stopped,
-    /// The machine was suspended, and resumed.
+    /// The machine was suspended and later resumed.
     Suspended,
 }
 
@@ -18,7 +19,7 @@ impl Cause {
     /// All causes.
     pub const ALL: [Cause; 2] = [Cause::Stopped, Cause::Suspended];
 
-    /// Its name in stores and exports.
+    /// The name of the cause in stores and exports.
     pub fn name(self) -> &'static str {
         match self {
             Cause::Stopped => "stopped",
@@ -27,29 +28,29 @@ impl Cause {
     }
 }
 
-/// A period that is left out of a measurement.
+/// A period excluded from a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// Nanoseconds from the beginning of the measurement to the gap, earlier gaps left out.
+    /// Nanoseconds of measured time before the gap; earlier gaps do not count.
     pub at_ns: u64,
-    /// How long the program did not run.
+    /// Time in which the program did not run.
     pub length: Nanos,
-    /// Why.
+    /// The reason.
     pub cause: Cause,
 }
 
 /// A reading of the clock of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
-    /// Nanoseconds since the clock was started, gaps left out.
+    /// Nanoseconds since the clock was started, gaps excluded.
     pub ns: u64,
-    /// Number of gaps before this reading. A request that began at one number and ended at another was in
-    /// flight over a gap: how long it took is not known.
+    /// Number of gaps so far. If the number changed during a request, the request was in flight across a gap and its
+    /// latency is unknown.
     pub gaps: u32,
 }
 
-/// A clock that several threads read. Readings of a thread never go back.
+/// A clock that several threads share. The readings of one thread never go backwards.
 pub trait Clock: Sync {
-    /// What it shows now.
+    /// Reads the clock.
     fn read(&self) -> Reading;
 }

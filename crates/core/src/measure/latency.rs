@@ -1,7 +1,11 @@
-//! Latency histograms: every completion is counted, none is sampled away, and percentiles are never averaged.
+//! Latency histograms ([`Latency`]). Every completion is counted, and percentiles come from histograms, never from
+//! averages of percentiles.
 //!
-//! High dynamic range, three significant digits, from 1 ns to 1 h (longer ones count as 1 h). Leaves out text
-//! formats: stores keep the bytes that [`Latency::to_bytes`] gives. A [`Distribution`] is the same at rest.
+//! The range is 1 ns to 1 h with three significant digits. Longer latencies count as 1 h. A [`Distribution`] is the
+//! compact, immutable form.
+//!
+//! # Not handled
+//! Text formats. Stores keep the bytes of [`Latency::to_bytes`].
 
 use super::Distribution;
 use crate::units::Nanos;
@@ -10,22 +14,22 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
 const MAX_NS: u64 = 3_600_000_000_000;
 const DIGITS: u8 = 3;
-/// Below twice this, every nanosecond has a bucket; above, each doubling has this many.
+/// Number of buckets per power of two. Below twice this number, each nanosecond has its own bucket.
 const BUCKETS_PER_DOUBLING: u64 = 1024;
-/// Operations that one histogram is believed to have counted: sums over all intervals of a campaign stay far from the end of
-/// what is counted with.
+/// Largest total count accepted by `from_bytes`. It leaves enough room below `u64::MAX` to add all intervals of a
+/// campaign without overflow.
 const MOST_COUNTED: u64 = 1 << 53;
-/// The bytes before the counts: cookie, length of the counts, offset, digits, lowest and highest value, ratio.
+/// Length of the header in bytes: cookie, length of the counts, offset, digits, lowest value, highest value, ratio.
 const HEADER: usize = 40;
 
-/// How long operations took.
+/// A latency histogram.
 ///
-/// It grows with the longest that it counts: simulated loads make a new one for each interval, most of which would hold
-/// nothing but zeroes.
+/// Its memory grows with the highest latency that it has counted. Simulated loads create a histogram for each
+/// interval, and full-size histograms would be mostly empty.
 #[derive(Debug, Clone)]
 pub struct Latency(Histogram<u64>);
 
-/// Equal where they counted the same, however far each has grown.
+/// Compares the counts; the allocated size does not matter.
 impl PartialEq for Latency {
     fn eq(&self, other: &Self) -> bool {
         self.count() == other.count() && self.buckets().eq(other.buckets())
@@ -39,7 +43,7 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// An empty histogram that need not grow for latencies up to `longest`.
+    /// Creates an empty histogram with room for latencies up to `longest`.
     fn up_to(longest: Nanos) -> Self {
         let longest = longest.get().clamp(2, MAX_NS);
         let mut histogram = Histogram::new_with_bounds(1, longest, DIGITS)
@@ -47,7 +51,7 @@ impl Latency {
         histogram.auto(true);
         Latency(histogram)
     }
-    /// An empty histogram that need not grow for the latencies that this one has counted.
+    /// Creates an empty histogram with room for the latencies that this one has counted.
     pub fn empty_as_large(&self) -> Self {
         Latency::up_to(self.max())
     }
@@ -56,64 +60,65 @@ impl Latency {
     pub fn record(&mut self, span: Nanos) {
         self.record_many(span, 1);
     }
-    /// Counts `count` operations that took as long.
+    /// Counts `count` operations of the same latency.
     #[inline]
     pub fn record_many(&mut self, span: Nanos, count: u64) {
         self.0.record_n(span.get().min(MAX_NS), count).expect("it grows to the longest");
     }
-    /// Operations counted.
+    /// Number of operations.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
-    /// The latency that `percent` of operations did not exceed (to three digits); zero where none was counted.
+    /// The latency that `percent` of operations did not exceed, to three significant digits. Zero if the histogram is
+    /// empty.
     pub fn percentile(&self, percent: f64) -> Nanos {
         Nanos::new(self.0.value_at_percentile(percent))
     }
-    /// The longest.
+    /// The highest latency.
     pub fn max(&self) -> Nanos {
         Nanos::new(self.0.max())
     }
-    /// The mean; zero where none was counted.
+    /// The mean in nanoseconds; zero if the histogram is empty.
     pub fn mean_ns(&self) -> f64 {
         if self.0.is_empty() { 0.0 } else { self.0.mean() }
     }
-    /// Adds all that `other` counted.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Latency) {
         self.0.add(&other.0).expect("both histograms have the same bounds");
     }
-    /// Adds all that `other` counted.
+    /// Adds the counts of a compact distribution.
     pub fn add(&mut self, other: &Distribution) {
         other.buckets().for_each(|(high, count)| self.record_many(high, count));
     }
-    /// The lowest latency of the bucket with this highest one.
+    /// The lowest latency of the bucket whose highest latency is `high`.
     pub(super) fn lowest_of_bucket(high: Nanos) -> Nanos {
         let width = (high.get() / (2 * BUCKETS_PER_DOUBLING) + 1).next_power_of_two();
         Nanos::new(high.get() / width * width)
     }
-    /// Forgets everything, keeping the memory.
+    /// Clears the counts and keeps the memory.
     pub fn clear(&mut self) {
         self.0.reset();
     }
-    /// Each non-empty bucket: its highest latency and its count, in order.
+    /// The non-empty buckets in order, each as its highest latency and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         self.0.iter_recorded().map(|bucket| (Nanos::new(bucket.value_iterated_to()), bucket.count_at_value()))
     }
-    /// Each non-empty bucket: its lowest and its highest latency, and its count, in order.
+    /// The non-empty buckets in order, each as its lowest latency, its highest latency and its count.
     pub fn ranges(&self) -> impl Iterator<Item = (Nanos, Nanos, u64)> + '_ {
         let low = |high: Nanos| Nanos::new(self.0.lowest_equivalent(high.get()));
         self.buckets().map(move |(high, count)| (low(high), high, count))
     }
-    /// The histogram in HdrHistogram's V2 encoding.
+    /// Encodes the histogram in HdrHistogram's V2 format.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         V2Serializer::new().serialize(&self.0, &mut bytes).expect("writing to a Vec cannot fail");
-        // However far it has grown, its bounds are those of all histograms.
+        // The header always states the full range, however large this histogram has grown.
         let counts = (bytes.len() - HEADER) as u32;
         bytes[..HEADER].copy_from_slice(&header(counts));
         bytes
     }
-    /// Reads what [`Latency::to_bytes`] wrote; `None` where the bytes are not such a histogram. They may be anybody's: no
-    /// more memory is taken than a histogram has.
+    /// Decodes the bytes of [`Latency::to_bytes`]. Returns `None` if the bytes are not such a histogram. The bytes
+    /// may be untrusted: memory use is bounded by the size of a full histogram.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let counts = u32::try_from(bytes.len().checked_sub(HEADER)?).ok()?;
         if bytes[..HEADER] != header(counts) {
@@ -124,7 +129,7 @@ impl Latency {
     }
 }
 
-/// The header of a histogram with so many bytes of counts.
+/// The header of a histogram with `counts` bytes of counts.
 fn header(counts: u32) -> [u8; HEADER] {
     const COOKIE: u32 = 0x1c84_9313;
     let mut header = [0; HEADER];
@@ -156,8 +161,9 @@ mod tests {
         assert_eq!(Latency::from_bytes(&Latency::default().to_bytes()), Some(Latency::default()));
     }
 
-    /// Symptom: a few bytes from elsewhere took gigabytes of memory, or ended the program by an overflow. Cause: lengths, bounds
-    /// and counts were believed. Fix: the header is the one that we write, and a count has a limit.
+    /// Symptom: a few foreign bytes allocated gigabytes of memory or ended the program by an overflow. Cause:
+    /// lengths, bounds and counts were trusted. Fix: the header must equal the one that `to_bytes` writes, and the
+    /// total count has a limit.
     #[test]
     fn bytes_that_are_not_ours_are_refused() {
         let mut latency = Latency::default();

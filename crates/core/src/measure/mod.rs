@@ -1,7 +1,6 @@
-//! Measurement records: what happened in each interval, with an exact latency histogram.
+//! Measurement records: the operations of each interval, with latency histograms.
 //!
-//! Leaves out judgement: steady state (`lowtide_record::analysis`) and comparisons
-//! (`lowtide_report::compare`).
+//! Steady state is analysed in `lowtide_record::analysis`. Measurements are compared in `lowtide_report::compare`.
 
 mod distribution;
 mod gap;

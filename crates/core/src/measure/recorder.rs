@@ -1,39 +1,39 @@
-//! Intervals: the time series of a measurement, one row per interval.
+//! Collects completions into intervals, the time series of a measurement ([`Recorder`], [`Interval`]).
 //!
-//! A completion belongs to the interval in which it completed. Time is nanoseconds since the measurement
-//! began, whoever's clock that is. Leaves out storage.
+//! An operation belongs to the interval in which it completes. Times are nanoseconds since the measurement began, on
+//! the virtual or real clock of the caller.
 
 use crate::block::Counters;
 use crate::measure::Latency;
 use crate::units::{Bytes, Nanos};
 
-/// What completed in one interval.
+/// The operations that completed in one interval.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Interval {
     /// Nanoseconds from the beginning of the measurement to the beginning of this interval.
     pub start_ns: u64,
     /// Nanoseconds from the beginning of the measurement to the end of this interval.
     pub end_ns: u64,
-    /// Reads completed.
+    /// Number of reads.
     pub reads: u64,
-    /// Bytes of those.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Writes completed.
+    /// Number of writes.
     pub writes: u64,
-    /// Bytes of those.
+    /// Bytes written.
     pub write_bytes: u64,
-    /// Operations that failed.
+    /// Number of failed operations.
     pub errors: u64,
-    /// How long the reads took.
+    /// Latency of the reads.
     pub read_latency: Latency,
-    /// How long the writes took.
+    /// Latency of the writes.
     pub write_latency: Latency,
-    /// The device's counters at the end of the interval, where it has any.
+    /// Counters of the device at the end of the interval, if the device has counters.
     pub counters: Option<Counters>,
 }
 
 impl Interval {
-    /// Adds what `other`, the same period of another thread, counted.
+    /// Adds the counts of another thread for the same period.
     pub fn merge(&mut self, other: &Interval) {
         self.end_ns = self.end_ns.max(other.end_ns);
         self.reads += other.reads;
@@ -48,15 +48,15 @@ impl Interval {
             self.write_latency.merge(&other.write_latency);
         }
     }
-    /// The length of the interval.
+    /// Length of the interval.
     pub fn span(&self) -> Nanos {
         Nanos::new(self.end_ns - self.start_ns)
     }
-    /// Bytes read and written per second, in MiB/s.
+    /// Throughput of reads and writes together, in MiB/s.
     pub fn mib_per_s(&self) -> f64 {
         Bytes::new(self.read_bytes + self.write_bytes).as_mib() / self.span().as_secs_f64()
     }
-    /// Operations per second.
+    /// Reads and writes per second.
     pub fn iops(&self) -> f64 {
         (self.reads + self.writes) as f64 / self.span().as_secs_f64()
     }
@@ -70,24 +70,24 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of intervals of `length`.
+    /// Creates a recorder for intervals of `length`.
     ///
     /// # Panics
-    /// Where `length` is zero; experiments with a zero interval are refused before they get here.
+    /// If `length` is zero. Experiments with a zero interval are rejected earlier.
     pub fn new(length: Nanos) -> Self {
         assert!(length > Nanos::ZERO, "intervals have a length");
         let length_ns = length.get();
         Recorder { length_ns, current: Interval { end_ns: length_ns, ..Interval::default() } }
     }
 
-    /// When the current interval ends, in nanoseconds since the beginning.
+    /// End of the current interval, in nanoseconds since the measurement began.
     #[inline]
     pub fn interval_end_ns(&self) -> u64 {
         self.current.end_ns
     }
 
-    /// Counts an operation that completed at `at_ns` after taking `took`. The caller first takes the intervals
-    /// that ended before it ([`Recorder::take_ended`]).
+    /// Counts an operation of `bytes` that took `took` and completes in the current interval. The caller first
+    /// removes the intervals that ended before the completion ([`Recorder::take_ended`]).
     #[inline]
     pub fn record(&mut self, read: bool, bytes: u64, took: Nanos) {
         let current = &mut self.current;
@@ -102,7 +102,7 @@ impl Recorder {
         }
     }
 
-    /// Counts `count` writes of `bytes` each that took as long.
+    /// Counts `count` writes of `bytes` each, all with the same latency.
     #[inline]
     pub fn record_writes(&mut self, count: u64, bytes: u64, took: Nanos) {
         let current = &mut self.current;
@@ -111,13 +111,13 @@ impl Recorder {
         current.write_latency.record_many(took, count);
     }
 
-    /// Counts an operation that failed.
+    /// Counts a failed operation.
     pub fn record_error(&mut self) {
         self.current.errors += 1;
     }
 
-    /// The current interval, if it ended at or before `now_ns`; the next one begins where it ended. Call until
-    /// it gives `None`: a quiet stretch gives empty intervals, not a gap.
+    /// Removes and returns the current interval if it ended at or before `now_ns`; the next interval begins at its
+    /// end. Call repeatedly until the result is `None`. A period without completions yields empty intervals.
     pub fn take_ended(&mut self, now_ns: u64, counters: Option<Counters>) -> Option<Interval> {
         if now_ns < self.current.end_ns {
             return None;
@@ -135,7 +135,7 @@ impl Recorder {
         Some(ended)
     }
 
-    /// The unfinished interval, cut at `now_ns`; `None` where it would have no length.
+    /// Returns the unfinished interval, cut at `now_ns`. `None` if its length would be zero.
     pub fn finish(mut self, now_ns: u64, counters: Option<Counters>) -> Option<Interval> {
         if now_ns <= self.current.start_ns {
             return None;

@@ -1,8 +1,11 @@
-//! A closed load on a device to which things happen: its power is cut, it fails, the load pauses ([`run_scripted`]).
+//! A closed load with scripted events on its device, such as power cuts, faults and pauses ([`run_scripted`]).
 //!
-//! Requests that fail are counted and the load goes on. Requests that a power cut takes are asked for again when the load
-//! goes on, as an operating system does; their latency counts from then, and what they were is drawn anew. Leaves out open
-//! loads and traces, whose times are told from outside.
+//! The load counts failed requests and continues. After a power cut, it replaces the requests that were lost, as an
+//! operating system would retry them. The replacements are drawn anew, and their latency counts from the end of the
+//! outage.
+//!
+//! # Not supported
+//! Open loops and traces, whose requests have fixed times.
 
 use super::{Control, Load, Source, Span, drain};
 use crate::block::{BlockDevice, DeviceError};
@@ -12,37 +15,37 @@ use crate::rng::Seed;
 use crate::units::VirtualTime;
 use crate::workload::{Sync, Workload};
 
-/// What has happened to a device.
+/// The effect of an event on the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Happening {
-    /// No request is made before this instant.
+    /// No request is submitted before this instant.
     pub resume: VirtualTime,
-    /// Whether the requests in flight are gone; else they are complete as if nothing had been.
+    /// Whether in-flight requests were lost. If not, they complete normally.
     pub gone: bool,
 }
 
-/// What happens to a device while a load runs on it.
+/// A sequence of events on a device during a load.
 pub trait Script<D: ?Sized> {
-    /// The instant of the next thing to happen.
+    /// The instant of the next event.
     fn next(&self) -> Option<VirtualTime>;
 
-    /// Lets it happen; the next one is not before it.
+    /// Applies the next event to the device. Events never go back in time.
     fn happen(&mut self, device: &mut D) -> Happening;
 }
 
-/// How a scripted load ended.
+/// The end of a scripted load and its counts of unsuccessful requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scripted {
     /// The instant of the end.
     pub end: VirtualTime,
-    /// Requests that the device refused or failed at.
+    /// Requests that the device refused or failed.
     pub failed: u64,
-    /// Requests that were in flight when the power was cut.
+    /// Requests in flight at power cuts, which were lost.
     pub gone: u64,
 }
 
-/// Runs `workload` over the data in `extents` as [`super::run_span`] does, in a closed loop, whatever its arrivals, while
-/// what `script` says happens to the device.
+/// Runs `workload` over the data in `extents` while `script` acts on the device. Otherwise like [`super::run_span`],
+/// except that the loop is closed whatever the workload's arrivals.
 pub fn run_scripted<D: BlockDevice + ?Sized>(
     device: &mut D,
     extents: &Extents,
@@ -63,7 +66,7 @@ pub fn run_scripted<D: BlockDevice + ?Sized>(
 }
 
 impl<D: BlockDevice + ?Sized> Load<'_, D> {
-    /// The instant of the end, and how many requests were gone.
+    /// Returns the instant of the end and the number of requests lost.
     fn scripted(
         &mut self,
         mut recorder: Recorder,
@@ -71,7 +74,7 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
         script: &mut dyn Script<D>,
         each: &mut dyn FnMut(Interval) -> Control,
     ) -> Result<(u64, u64), DeviceError> {
-        // Requests that wait until the load goes on, and when that is.
+        // Number of free slots that wait for the load to resume, and the instant at which it resumes.
         let (mut held, mut resume_ns) = (outstanding, self.start_ns);
         let (mut now_ns, mut gone) = (self.start_ns, 0);
         loop {
@@ -114,7 +117,7 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
         }
     }
 
-    /// Forgets the requests in flight; how many there were.
+    /// Discards the requests in flight and returns their number.
     fn forget(&mut self) -> usize {
         drain(self.device);
         let waiting = std::mem::take(&mut self.waiting);
@@ -132,7 +135,7 @@ mod tests {
     use crate::block::{Completion, Counters, Op, Request};
     use crate::units::{Bytes, Nanos};
 
-    /// Serves every request in a millisecond, all at the same time, and none before it was powered on.
+    /// Serves all requests in parallel, each in one millisecond. Asserts that none arrives while the power is off.
     struct Device {
         on: VirtualTime,
         refuses: bool,
@@ -159,7 +162,8 @@ mod tests {
         }
     }
 
-    /// Instants in microseconds, when the load goes on, whether requests are gone, whether it refuses from then on.
+    /// Events: instant and resumption in microseconds, whether requests are lost, and whether the device then refuses
+    /// writes.
     struct Plan(Vec<(u64, u64, bool, bool)>);
 
     fn us(n: u64) -> VirtualTime {
@@ -177,7 +181,7 @@ mod tests {
         }
     }
 
-    /// Four threads for ten intervals of 10 ms: operations in each, requests that failed and were gone.
+    /// Runs four threads for ten intervals of 10 ms. Returns the writes of each interval and the result of the load.
     fn run(plan: Vec<(u64, u64, bool, bool)>) -> (Vec<u64>, Scripted) {
         let mut device = Device { on: VirtualTime::START, refuses: false, submitted: Vec::new() };
         let workload = Workload { threads: 4, ..Workload::random_write(Bytes::kib(4)) };
@@ -202,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_pause_lets_what_is_in_flight_end() {
-        // From 20.5 ms to 50 ms; the four that are in flight end at 21 ms.
+        // The pause is from 20.5 ms to 50 ms. The four requests in flight complete at 21 ms.
         let (writes, ended) = run(vec![(20_500, 50_000, false, false)]);
         assert_eq!(writes, [36, 40, 8, 0, 0, 36, 40, 40, 40, 40]);
         assert_eq!(ended.gone, 0);
@@ -219,7 +223,7 @@ mod tests {
     fn requests_that_fail_are_counted_and_are_no_writes() {
         let (writes, ended) = run(vec![(20_500, 20_500, false, true), (80_500, 80_500, false, false)]);
         assert_eq!(writes, [36, 40, 8, 0, 0, 0, 0, 0, 32, 40]);
-        // Those asked for from 21 ms to 80 ms, by four threads; the last are complete at 81 ms.
+        // Requests submitted from 21 ms to 80 ms fail. There are four threads, and the last failures are at 81 ms.
         assert_eq!(ended.failed, 60 * 4);
     }
 }

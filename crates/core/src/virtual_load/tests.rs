@@ -59,7 +59,7 @@ fn a_closed_loop_keeps_its_requests_in_flight() {
     let workload = Workload { threads: 4, ..Workload::random_write(Bytes::kib(4)) };
     let all = intervals(&workload, 1000, 3);
     assert_eq!(all[1].writes, 10_000);
-    // Four requests in flight on one server: Little's law.
+    // Four requests are in flight on one server (Little's law).
     assert!((all[1].write_latency.mean_ns() - 4000.0).abs() < 10.0);
 }
 
@@ -85,7 +85,7 @@ fn a_load_of_so_many_requests_ends_with_the_last_one() {
 
 #[test]
 fn a_trace_is_replayed_at_its_times_or_in_its_order() {
-    // Three requests at once and one much later, on a device that takes a microsecond for each.
+    // Three requests arrive at once and a fourth much later. The device takes one microsecond for each.
     let at = |at_ns, request| Traced { at_ns, request };
     let trace = Trace::new(vec![
         at(0, Request::write(0, 4096)),
@@ -110,7 +110,7 @@ fn a_trace_is_replayed_at_its_times_or_in_its_order() {
     assert_eq!(end_ns, 5_001_000);
     let reads: Vec<u64> = recorded.iter().map(|interval| interval.reads).collect();
     assert_eq!(reads, [1, 0, 1]);
-    // Histograms have three significant digits.
+    // Rounds to the three significant digits of the histogram.
     let longest = |interval: &Interval| interval.read_latency.max().get() / 10 * 10;
     assert_eq!(longest(&recorded[0]), 3000, "it waited for the write and the flush");
     assert_eq!((recorded[0].writes, recorded[0].write_bytes, recorded[0].read_bytes), (1, 4096, 8192));
@@ -123,7 +123,7 @@ fn a_trace_is_replayed_at_its_times_or_in_its_order() {
 
 #[test]
 fn an_open_loop_counts_latency_from_the_intended_start() {
-    // Poisson arrivals at half the service rate: in M/D/1 the mean wait is ρ/(2(1−ρ)) = half a service time.
+    // Poisson arrivals at half the service rate. In M/D/1 the mean wait is then ρ/(2(1−ρ)), half a service time.
     let arrival = Arrival::Poisson { per_second: 500_000.0 };
     let workload = Workload { arrival, ..Workload::random_write(Bytes::kib(4)) };
     let all = intervals(&workload, 1000, 100);

@@ -1,7 +1,9 @@
-//! How random addresses are drawn: uniform, Zipf, or by zones, such as hot and cold.
+//! Distributions of random addresses: uniform, Zipf, or by zones such as hot and cold.
 //!
-//! Zipf ranks are scattered over the data by a fixed permutation, so that popular blocks do not share map
-//! pages by accident; zones lie one after the other from the beginning, as in fio's zoned distribution. Leaves out
+//! A fixed permutation scatters Zipf ranks over the data, so that popular blocks do not share map pages by accident.
+//! Zones follow one another from the beginning of the data, as in fio's zoned distribution.
+//!
+//! # Not supported
 //! Pareto and normal distributions.
 
 use super::blocks::gcd;
@@ -10,33 +12,33 @@ use crate::rng::{Rng, below};
 use rand_distr::Distribution as _;
 use serde::{Deserialize, Serialize};
 
-/// How random addresses are drawn.
+/// The distribution of random addresses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distribution {
-    /// Every block equally often.
+    /// Every block is equally likely.
     Uniform,
-    /// Block of rank k in proportion to 1/k^exponent.
+    /// The block of rank k is drawn in proportion to 1/k^exponent.
     Zipf {
         /// The exponent, above 0.
         exponent: f64,
     },
-    /// The data in zones, one after the other, each with its share of the accesses: at least one zone, of which both
-    /// shares sum to 1.
+    /// Consecutive zones of the data, each with its share of the accesses. There is at least one zone, and both kinds
+    /// of share sum to 1.
     Zones(Vec<Zone>),
 }
 
-/// A part of the data, and how much of the accesses it takes.
+/// A zone of the data and its share of the accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Zone {
-    /// The share of the data, above 0.
+    /// Share of the data, above 0.
     pub data: f64,
-    /// The share of accesses that go there, above 0.
+    /// Share of the accesses, above 0.
     pub access: f64,
 }
 
 impl Distribution {
-    /// Two zones: hot data at the beginning, and the rest. Both shares lie between 0 and 1.
+    /// Two zones: hot data at the beginning and cold data after it. Both shares of `hot` are between 0 and 1.
     pub fn hot_cold(hot: Zone) -> Self {
         Distribution::Zones(vec![hot, Zone { data: 1.0 - hot.data, access: 1.0 - hot.access }])
     }
@@ -53,7 +55,7 @@ pub(super) enum Sampler {
         zipf: rand_distr::Zipf<f64>,
         stride: u64,
     },
-    /// The first block of each zone, and the end of the last one.
+    /// The first block of each zone, followed by the end of the last zone.
     Zones {
         shares: Shares,
         bounds: Vec<u64>,
@@ -75,7 +77,8 @@ impl Sampler {
         }
     }
 
-    /// Every zone has a block at least; where there are fewer blocks than zones, the first zones have one each.
+    /// Gives every zone at least one block. If there are fewer blocks than zones, only the first zones exist, with
+    /// one block each.
     fn zones(zones: &[Zone], blocks: u64) -> Self {
         let zones = &zones[..zones.len().min(blocks.try_into().unwrap_or(usize::MAX))];
         let (mut bounds, mut share) = (vec![0], 0.0);
@@ -104,8 +107,8 @@ impl Sampler {
     }
 }
 
-/// A stride near `n`/φ that has no factor in common with `n`: multiplying by it modulo `n` is a permutation
-/// that spreads neighbours far apart.
+/// Returns a stride near `n`/φ that is coprime to `n`. Multiplication by the stride modulo `n` is a permutation that
+/// separates neighbours.
 fn coprime_near_golden(n: u64) -> u64 {
     let mut stride = ((n as f64 * 0.618_033_988_749_895) as u64).max(1);
     while gcd(stride, n) != 1 {

@@ -1,31 +1,33 @@
-//! When requests are issued: a closed loop, or an open one at a fixed or Poisson rate.
+//! The timing of requests: a closed loop, or an open loop at a fixed or Poisson rate.
 //!
-//! In an open loop latency counts from the *intended* start, so a stalled device cannot hide its stall by
-//! holding the load back (coordinated omission). Leaves out bursts, and traces, which bring
-//! their own times.
+//! In an open loop, latency counts from the *intended* start. A stalled device therefore cannot hide its stall by
+//! delaying later requests (coordinated omission).
+//!
+//! # Not modelled
+//! Bursts. Traces have their own times ([`crate::trace`]).
 
 use crate::rng::{Rng, unit};
 use serde::{Deserialize, Serialize};
 
-/// When requests are issued.
+/// The timing of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrival {
-    /// Each of threads × depth slots issues its next request when its last one completes.
+    /// A closed loop: each of threads × depth slots issues its next request when its last one completes.
     Closed,
-    /// At a steady rate, whatever the device does.
+    /// An open loop with equal gaps.
     Fixed {
         /// Requests per second over all threads.
         per_second: f64,
     },
-    /// At exponentially distributed gaps, whatever the device does.
+    /// An open loop with exponentially distributed gaps.
     Poisson {
         /// Mean requests per second over all threads.
         per_second: f64,
     },
 }
 
-/// The intended start times of an open loop, in nanoseconds from the beginning.
+/// The intended start times of an open loop.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
     gap_ns: f64,
@@ -34,7 +36,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// The arrivals of worker `worker` of `workers`, which share the rate; `None` for a closed loop.
+    /// The arrivals of worker `worker` out of `workers`, which share the rate. `None` for a closed loop.
     pub fn new(arrival: Arrival, worker: u32, workers: u32) -> Option<Self> {
         let (per_second, poisson) = match arrival {
             Arrival::Closed => return None,
@@ -42,7 +44,7 @@ impl Arrivals {
             Arrival::Poisson { per_second } => (per_second, true),
         };
         let whole_gap_ns = 1e9 / per_second;
-        // Workers take turns, so that together they keep the fixed rate evenly.
+        // The workers are offset from each other, so that a fixed rate stays even over all workers.
         Some(Arrivals {
             gap_ns: whole_gap_ns * f64::from(workers),
             poisson,
@@ -50,7 +52,7 @@ impl Arrivals {
         })
     }
 
-    /// The next intended start.
+    /// Returns the next intended start, in nanoseconds since the load began.
     pub fn next(&mut self, rng: &mut Rng) -> u64 {
         let now = self.next_ns;
         self.next_ns += if self.poisson { -(1.0 - unit(rng)).ln() * self.gap_ns } else { self.gap_ns };

@@ -1,28 +1,28 @@
-//! [`Blocks`]: requests of several sizes in one load, each size with its share of the requests.
+//! Several request sizes in one load ([`Blocks`]).
 //!
-//! Each request begins at a multiple of its own size. Leaves out drawing one; see [`super::Generator`].
+//! Each request begins at a multiple of its own size. [`super::Generator`] draws the requests.
 
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// How far the sum of shares that people write may be from 1.
+/// Tolerance of the sum of shares, because users round them.
 const ROUNDING: f64 = 1e-6;
 
-/// A size, and the share of requests that have it.
+/// A request size and the share of requests with this size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BlockShare {
-    /// Bytes of a request; above 0.
+    /// Size of a request, above 0.
     pub size: Bytes,
-    /// The share of requests, above 0.
+    /// Share of the requests, above 0.
     pub share: f64,
 }
 
-/// Sizes in the order given: at least one, each once, with shares that sum to 1.
+/// Request sizes in the order given. There is at least one size, no size occurs twice, and the shares sum to 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Blocks(Vec<BlockShare>);
 
 impl Blocks {
-    /// These sizes; `None` where they are not as the type says.
+    /// Creates the list; `None` if an invariant of the type is violated.
     pub fn new(blocks: Vec<BlockShare>) -> Option<Self> {
         let good = |block: &BlockShare| block.size > Bytes::ZERO && block.share > 0.0;
         let twice = blocks
@@ -33,7 +33,7 @@ impl Blocks {
         (all && blocks.iter().all(good) && !twice).then_some(Blocks(blocks))
     }
 
-    /// Each size with its share.
+    /// The sizes with their shares.
     pub fn iter(&self) -> std::slice::Iter<'_, BlockShare> {
         self.0.iter()
     }
@@ -43,13 +43,13 @@ impl Blocks {
         self.0.iter().map(|block| block.size).max().expect("there is at least one")
     }
 
-    /// The largest size of which every size is a multiple.
+    /// The greatest common divisor of all sizes.
     pub fn granule(&self) -> Bytes {
         Bytes::new(self.0.iter().fold(0, |granule, block| gcd(block.size.get(), granule)))
     }
 }
 
-/// Whether shares are all of a whole, but for rounding.
+/// Returns whether the shares sum to 1, within rounding.
 pub fn sum_to_one(shares: impl Iterator<Item = f64>) -> bool {
     (shares.sum::<f64>() - 1.0).abs() <= ROUNDING
 }

@@ -1,7 +1,7 @@
-//! The requests of a workload, one after the other.
+//! Generates the requests of a workload ([`Generator`]).
 //!
-//! Each worker has its own generator and its own random stream, so the requests of one worker do not depend
-//! on when another is scheduled.
+//! Each worker has its own generator and random stream. The requests of one worker therefore do not depend on the
+//! scheduling of the other workers.
 
 use super::address::Sampler;
 use super::shares::Shares;
@@ -10,13 +10,13 @@ use crate::block::{Op, Request};
 use crate::rng::{Rng, Seed, unit};
 use crate::units::Bytes;
 
-/// Produces the requests of one worker.
+/// The request generator of one worker.
 #[derive(Debug, Clone)]
 pub struct Generator {
     rng: Rng,
     block: u64,
     read_share: f64,
-    /// Whether writes are durable when they are done.
+    /// Writes use forced unit access.
     fua: bool,
     address: Address,
 }
@@ -24,7 +24,7 @@ pub struct Generator {
 #[derive(Debug, Clone)]
 enum Address {
     Random(Sampler),
-    /// Several sizes: their shares, and of each its bytes and its blocks.
+    /// The shares of several sizes, and the length in bytes and the sampler of each size.
     Sizes(Shares, Vec<(u64, Sampler)>),
     Sequential {
         streams: Vec<Stream>,
@@ -33,7 +33,7 @@ enum Address {
     },
 }
 
-/// One sequential stream: blocks `first..first + blocks`, at `next`.
+/// A sequential stream over blocks `first..first + blocks`. `next` is the next block, relative to `first`.
 #[derive(Debug, Clone)]
 struct Stream {
     first: u64,
@@ -42,11 +42,11 @@ struct Stream {
 }
 
 impl Generator {
-    /// The generator of worker `worker` of `workers` over `size` bytes of data.
+    /// Creates the generator of worker `worker` out of `workers`, over `size` of data.
     ///
     /// # Panics
-    /// Where `size` holds no whole block, or where there are several sizes and the access is not random, or `block` is not
-    /// the largest; plans are checked for that.
+    /// If `size` is smaller than one block. If there are several sizes, also if access is sequential or `block` is
+    /// not the largest size. Plans are validated against all three.
     pub fn new(workload: &Workload, size: Bytes, seed: Seed, worker: u32, workers: u32) -> Self {
         let block = workload.block.get();
         let blocks = size.get() / block;
@@ -77,7 +77,7 @@ impl Generator {
         Generator { rng, block, read_share: workload.read_share, fua, address }
     }
 
-    /// The next request.
+    /// Generates the next request.
     #[inline]
     pub fn next_request(&mut self) -> Request {
         let mut length = self.block;
@@ -137,7 +137,7 @@ mod tests {
         assert!((reads as f64 / 100_000.0 - 0.83).abs() < 0.005, "{reads}");
     }
 
-    /// The sizes of the enterprise endurance workload of JESD219: bytes, and per cent of the requests.
+    /// The request sizes of the enterprise endurance workload of JESD219: bytes and per cent of the requests.
     const SIZES: [(u64, u32); 12] = [
         (512, 4),
         (1024, 1),
@@ -153,7 +153,7 @@ mod tests {
         (65_536, 3),
     ];
 
-    /// Its zones: per cent of the data, and of the requests.
+    /// The zones of the same workload: per cent of the data and per cent of the accesses.
     const ZONES: [(u32, u32); 3] = [(5, 50), (15, 30), (80, 20)];
 
     fn composite() -> Workload {
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Pearson's sum over (observed, expected per cent) of `total` draws.
+    /// Pearson's chi-square statistic of `total` draws, from observed counts and expected percentages.
     fn chi_square(total: u64, counts: impl Iterator<Item = (u64, u32)>) -> f64 {
         counts
             .map(|(seen, percent)| {
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn sizes_and_zones_have_their_shares() {
         const TOTAL: u64 = 400_000;
-        // No multiple of any size, and each zone holds many requests of the largest one.
+        // The size is no multiple of any request size. Each zone still holds many of the largest requests.
         let size = Bytes::new(Bytes::gib(4).get() + 12_345 * 512);
         for seed in [20_261_121, 20_261_122] {
             let mut generator = Generator::new(&composite(), size, Seed::new(seed), 0, 1);

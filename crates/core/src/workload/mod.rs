@@ -1,8 +1,8 @@
-//! Workloads: what a load asks for, as a description ([`Workload`]) and as a stream of requests
-//! ([`Generator`], [`Arrivals`]).
+//! Workloads: the description of a load ([`Workload`]) and the requests generated from it ([`Generator`],
+//! [`Arrivals`]).
 //!
-//! The same description and seed give the same requests on a simulated and on a real device. Leaves out
-//! executing them, and where a file lies on the device: offsets here are offsets into the data under test.
+//! The same description and seed give the same requests on simulated and real devices. Offsets are relative to the
+//! data under test. Execution is in [`crate::virtual_load`] and in the host crate.
 
 mod address;
 mod arrival;
@@ -18,57 +18,57 @@ pub use generator::Generator;
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Whether addresses follow each other.
+/// The order of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
-    /// Each request begins where the one before it in its stream ended.
+    /// Each request begins at the end of the previous request of its stream.
     Sequential,
     /// Each request begins at a block drawn from the distribution.
     Random,
 }
 
-/// When a write counts as done.
+/// The condition for the completion of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sync {
-    /// When the device has taken it.
+    /// The device acknowledged the write.
     #[default]
     None,
-    /// When it is durable: forced unit access.
+    /// The write is durable (forced unit access).
     Fua,
-    /// When a flush after it is done, which each write has for itself.
+    /// A flush issued after the write completed. Each write has a flush of its own.
     Flush,
 }
 
-/// A workload, fully resolved.
+/// A workload with every parameter resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Workload {
-    /// Sequential or random.
+    /// The order of addresses.
     pub access: Access,
-    /// The share of requests that read, 0 to 1.
+    /// Share of reads among the requests, 0 to 1.
     pub read_share: f64,
-    /// How random addresses are drawn.
+    /// Distribution of random addresses.
     pub distribution: Distribution,
-    /// Bytes of each request; of the largest, where there are several sizes.
+    /// Size of each request; the largest size if there are several.
     pub block: Bytes,
-    /// Several sizes, of random access only.
+    /// Several request sizes, for random access only.
     pub blocks: Option<Blocks>,
-    /// Threads that issue requests.
+    /// Number of threads that issue requests.
     pub threads: u32,
-    /// Requests each thread keeps in flight.
+    /// Requests in flight per thread.
     pub depth: u32,
-    /// Sequential streams, each over its own part of the data.
+    /// Number of sequential streams, each over its own part of the data.
     pub streams: u32,
-    /// When requests are issued.
+    /// The timing of requests.
     pub arrival: Arrival,
-    /// When a write counts as done.
+    /// The condition for the completion of a write.
     pub sync: Sync,
 }
 
 impl Workload {
-    /// Uniform random writes of `block` bytes by one thread, one at a time.
+    /// Uniform random writes of `block` bytes from one thread with one request in flight.
     pub fn random_write(block: Bytes) -> Self {
         Workload {
             access: Access::Random,
@@ -84,17 +84,17 @@ impl Workload {
         }
     }
 
-    /// What every request is a multiple of, in length and address.
+    /// The size of which every length and offset is a multiple.
     pub fn granule(&self) -> Bytes {
         self.blocks.as_ref().map_or(self.block, Blocks::granule)
     }
 
-    /// Requests in flight when the loop is closed.
+    /// Requests in flight in a closed loop.
     pub fn outstanding(&self) -> usize {
         self.threads as usize * self.depth as usize
     }
 
-    /// Whether it only reads.
+    /// Returns whether all requests are reads.
     pub fn reads_only(&self) -> bool {
         self.read_share >= 1.0
     }

@@ -1,18 +1,18 @@
-//! One of several things, each with its share of all draws.
+//! Draws one of several alternatives by share.
 //!
-//! Leaves out what the things are: sizes of requests, zones of the data.
+//! The alternatives are request sizes or zones of the data.
 
 use crate::rng::{Rng, unit};
 
 /// Shares that sum to 1, in order.
 #[derive(Debug, Clone)]
 pub(super) struct Shares {
-    /// Where, from 0 to 1, each but the last one ends.
+    /// Cumulative shares, without the last one (1).
     ends: Vec<f64>,
 }
 
 impl Shares {
-    /// Of at least one share; the last takes what the others leave.
+    /// Needs at least one share. The last alternative takes the remainder to 1, so rounding errors do not matter.
     pub(super) fn new(shares: impl IntoIterator<Item = f64>) -> Self {
         let mut ends: Vec<f64> = shares
             .into_iter()
@@ -25,7 +25,7 @@ impl Shares {
         Shares { ends }
     }
 
-    /// The position of the share that is drawn.
+    /// Draws an alternative and returns its position.
     #[inline]
     pub(super) fn draw(&self, rng: &mut Rng) -> usize {
         let at = unit(rng);

@@ -1,11 +1,11 @@
-//! What becomes of one write at a power cut ([`Fate`]): kept, dropped or torn, each as likely.
+//! The fate of one write in a power cut ([`Fate`]): kept, dropped or torn, with equal probability.
 //!
-//! Leaves out which writes have a fate: durable ones do not.
+//! Durable writes have no fate.
 
 use super::Tear;
 use lowtide_core::rng::{Rng, below};
 
-/// What becomes of a write.
+/// The fate of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
     Dropped,

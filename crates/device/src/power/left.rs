@@ -1,6 +1,6 @@
-//! What is left of a write's range after parts of it were overwritten for good ([`Left`]).
+//! The remaining range of a write after parts of it were durably overwritten ([`Left`]).
 //!
-//! Leaves out contents. A range that was never cut costs no allocation.
+//! A range without holes needs no allocation.
 
 /// A range of bytes with holes.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +21,7 @@ impl Left {
         (self.first, self.end)
     }
 
-    /// Cuts bytes out; how many of them were there.
+    /// Removes bytes; returns the number that had remained.
     pub(super) fn cut(&mut self, first: u64, end: u64) -> u64 {
         let (mut first, mut end) = (first.max(self.first), end.min(self.end));
         if first >= end {

@@ -1,8 +1,8 @@
-//! The writes that a power cut may still take back ([`Pending`]), oldest first.
+//! The writes that a power cut may undo ([`Pending`]), oldest first.
 //!
-//! A write that is durable stays while an older one is not, since the older one's undo would bring back what it
-//! replaced; it goes as soon as it is the oldest. Each call but [`Pending::overwrite`] and [`Pending::cut`] is constant
-//! time on average. Leaves out the order of time, which is the caller's: it tells what happened when it happens.
+//! A durable write stays listed while an older write is not durable, because the older write's undo would restore the
+//! data that the durable write replaced. It is removed once it is the oldest. All calls except [`Pending::overwrite`]
+//! and [`Pending::cut`] take constant time on average. The caller reports events in order of time.
 
 use super::fate::Fate;
 use super::left::Left;
@@ -12,34 +12,34 @@ use lowtide_core::{Seed, VirtualTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// The number of a write: they count up from 0 in the order of submission.
+/// The number of a write. Numbers count from 0 in the order of submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Number(u64);
 
 impl Number {
-    /// How many writes came before it.
+    /// Number of earlier writes.
     pub const fn get(self) -> u64 {
         self.0
     }
 }
 
-/// A part of a write, whose bytes are to be exchanged.
+/// A part of a write whose bytes are to be exchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     /// First byte on the device.
     pub offset: u64,
     /// Number of bytes.
     pub length: u64,
-    /// Where the same bytes begin in the write's undo: bytes from its start.
+    /// Offset of the same bytes in the write's undo.
     pub skip: u64,
 }
 
-/// Writes and their bytes.
+/// A number of writes and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
-    /// How many.
+    /// Number of writes.
     pub writes: u64,
-    /// Bytes of all of them.
+    /// Total bytes.
     pub bytes: u64,
 }
 
@@ -50,31 +50,31 @@ impl Tally {
     }
 }
 
-/// What became of the writes that were not durable when the power was cut.
+/// The outcome of a power cut for writes that were not durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Loss {
-    /// Those that survived.
+    /// Writes that survived.
     pub kept: Tally,
-    /// Those of which nothing did.
+    /// Writes that were lost.
     pub dropped: Tally,
-    /// Those of which a part did; all their bytes.
+    /// Writes that survived in part, with all their bytes.
     pub torn: Tally,
-    /// Bytes that were acknowledged and did not survive, of dropped and torn writes.
+    /// Acknowledged bytes of dropped and torn writes that did not survive.
     pub acknowledged_bytes_lost: u64,
 }
 
-/// A write that was not durable when the power was cut, and what is left of it.
+/// A write that was not durable when the power was cut, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutWrite {
-    /// Its number.
+    /// The number of the write.
     pub number: Number,
     /// First byte on the device.
     pub offset: u64,
     /// Number of bytes.
     pub length: u64,
-    /// Whether it was acknowledged; otherwise it was in flight.
+    /// Whether the write was acknowledged. If not, it was in flight.
     pub acknowledged: bool,
-    /// Runs of bytes that survived: first, and one past the last.
+    /// Runs of bytes that survived, each from the first byte to one past the last.
     pub survived: Vec<(u64, u64)>,
 }
 
@@ -95,7 +95,7 @@ struct Entry<U> {
 }
 
 impl<U> Entry<U> {
-    /// Exchanges what is left between two bytes; how many bytes that was.
+    /// Exchanges the remaining bytes between two positions; returns their number.
     fn swap(&mut self, first: u64, end: u64, swap: &mut impl FnMut(Part, &mut U)) -> u64 {
         let (Entry { left, undo, .. }, mut bytes) = (self, 0);
         let start = left.range().0;
@@ -115,7 +115,7 @@ struct Held {
     bytes: u64,
 }
 
-/// The writes that a power cut may still take back. `U` is what undoes one: the bytes it replaced, or what stands for
+/// The writes that a power cut may undo. `U` is the undo of a write: the bytes that it replaced, or a stand-in for
 /// them.
 ///
 /// ```
@@ -139,31 +139,32 @@ struct Held {
 #[derive(Debug, Clone)]
 pub struct Pending<U> {
     cache: Cache,
-    /// By number, without gaps.
+    /// Entries by number, without gaps.
     entries: VecDeque<Entry<U>>,
     /// The number of the first entry.
     first: u64,
     /// Bytes of entries that are not durable.
     bytes: u64,
-    /// What the memory holds, in the order of acknowledgement; some of it is durable.
+    /// The contents of the cache memory in order of acknowledgement, including writes that are already durable.
     held: VecDeque<Held>,
     held_bytes: u64,
     cuts: u64,
 }
 
 impl<U> Pending<U> {
-    /// Nothing written yet.
+    /// A cache without writes.
     pub fn new(cache: Cache) -> Self {
         let (entries, held) = (VecDeque::new(), VecDeque::new());
         Pending { cache, entries, first: 0, bytes: 0, held, held_bytes: 0, cuts: 0 }
     }
 
-    /// What the writes are kept in.
+    /// The cache that holds the writes.
     pub fn cache(&self) -> Cache {
         self.cache
     }
 
-    /// A write of `length` bytes at `offset` was submitted; `undo` brings back what was there. Its number.
+    /// Records a submitted write of `length` bytes at `offset`; `undo` restores the old data. Returns the write's
+    /// number.
     pub fn write(&mut self, offset: u64, length: u64, fua: bool, undo: U) -> Number {
         let number = self.next_number();
         let left = Left::whole(offset, offset.saturating_add(length));
@@ -172,12 +173,12 @@ impl<U> Pending<U> {
         number
     }
 
-    /// The number that the next write will have.
+    /// The number of the next write.
     pub fn next_number(&self) -> Number {
         Number(self.first + self.entries.len() as u64)
     }
 
-    /// A write was acknowledged at `at`. One that was forgotten meanwhile, by a cut or an erasure, stays so.
+    /// Records that a write was acknowledged at `at`. Ignored if a cut or an erasure has removed the write.
     pub fn acknowledged(&mut self, number: Number, at: VirtualTime) {
         let Some(entry) = self.entry(number).filter(|entry| entry.state == State::InFlight) else { return };
         entry.state = State::Acknowledged;
@@ -188,7 +189,7 @@ impl<U> Pending<U> {
         if fua && honours_flush {
             self.durable(number);
         }
-        // It passes through the memory all the same, and pushes out what is older.
+        // Even a durable write occupies the memory and displaces older writes.
         self.held.push_back(Held { number, at, bytes: end - first });
         self.held_bytes += end - first;
         while self.held_bytes > size.get() {
@@ -196,7 +197,7 @@ impl<U> Pending<U> {
         }
     }
 
-    /// A flush that was asked for at `asked` is complete: what was acknowledged by then is durable.
+    /// Records the completion of a flush submitted at `asked`. Writes acknowledged by then are durable.
     pub fn flushed(&mut self, asked: VirtualTime) {
         if matches!(self.cache, Cache::Volatile { honours_flush: false, .. }) {
             return;
@@ -206,7 +207,7 @@ impl<U> Pending<U> {
         }
     }
 
-    /// A range was trimmed or made zero, which is durable at once: no undo brings back what it held.
+    /// Records that a range was trimmed or zeroed, which is durable at once: undos no longer restore the range.
     pub fn overwrite(&mut self, offset: u64, length: u64) {
         for entry in &mut self.entries {
             let removed = entry.left.cut(offset, offset.saturating_add(length));
@@ -217,12 +218,12 @@ impl<U> Pending<U> {
         }
     }
 
-    /// Bytes that a power cut may take back, in flight or acknowledged.
+    /// Bytes that a power cut may undo, in flight or acknowledged.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Forgets everything: after an orderly shutdown all is durable, after a secure erase nothing is there.
+    /// Removes all writes: after an orderly shutdown all are durable, after a secure erase none exist.
     pub fn clear(&mut self) {
         self.first += self.entries.len() as u64;
         self.entries.clear();
@@ -230,13 +231,13 @@ impl<U> Pending<U> {
         (self.bytes, self.held_bytes) = (0, 0);
     }
 
-    /// The power is cut. `swap` exchanges a part of the newest contents with the same part of an undo; afterwards the
-    /// contents are what survived. The choice follows from `seed` and how many cuts came before.
+    /// Cuts the power. `swap` exchanges a part of the newest contents with the same part of an undo. On return the
+    /// contents are those that survived. The choice depends on `seed` and the number of earlier cuts.
     pub fn cut(&mut self, seed: Seed, tear: Tear, swap: &mut impl FnMut(Part, &mut U)) -> Loss {
         self.cut_reporting(seed, tear, swap, &mut |_| {})
     }
 
-    /// As [`Pending::cut`]; `report` hears of each write that was not durable, oldest first.
+    /// Like [`Pending::cut`]. `report` receives each write that was not durable, oldest first.
     pub fn cut_reporting(
         &mut self,
         seed: Seed,
@@ -246,7 +247,7 @@ impl<U> Pending<U> {
     ) -> Loss {
         let mut rng = seed.part("power-cut", self.cuts).stream();
         self.cuts += 1;
-        // Back to what was there before the oldest; each undo becomes a redo.
+        // Restores the contents before the oldest write. Each undo becomes a redo.
         for entry in self.entries.iter_mut().rev() {
             entry.swap(0, u64::MAX, swap);
         }
@@ -262,7 +263,7 @@ impl<U> Pending<U> {
         loss
     }
 
-    /// Writes that are kept, be it for the sake of an older one.
+    /// Number of entries, including durable writes that are kept because of an older one.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.entries.len()
@@ -272,7 +273,7 @@ impl<U> Pending<U> {
         self.entries.get_mut(usize::try_from(number.0.checked_sub(self.first)?).ok()?)
     }
 
-    /// The write that is longest in the memory leaves it for the medium.
+    /// Moves the oldest write in the memory to the medium.
     fn destage(&mut self) {
         if let Some(held) = self.held.pop_front() {
             self.held_bytes -= held.bytes;
@@ -292,7 +293,7 @@ impl<U> Pending<U> {
     }
 }
 
-/// Applies what survives of a write; which bytes of one that is not durable.
+/// Applies the surviving part of a write; returns the surviving bytes of a write that was not durable.
 fn redo<U>(
     entry: &mut Entry<U>,
     rng: &mut Rng,

@@ -1,6 +1,6 @@
-//! Which write each byte of a device holds ([`Runs`]): runs of bytes of one write.
+//! The write that each byte of a device holds ([`Runs`]), as runs of bytes of one write.
 //!
-//! Leaves out contents: a write is known by its number.
+//! A write is identified by its number; contents are not stored.
 
 use super::Number;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub(super) struct Runs(BTreeMap<u64, (u64, Number)>);
 
 impl Runs {
-    /// Whose a byte is.
+    /// The write that a byte belongs to.
     pub(super) fn get(&self, byte: u64) -> Option<Number> {
         let (_, &(end, number)) = self.0.range(..=byte).next_back()?;
         (byte < end).then_some(number)
@@ -25,7 +25,7 @@ impl Runs {
         before
     }
 
-    /// Takes a range out.
+    /// Removes a range and returns it.
     pub(super) fn take(&mut self, first: u64, end: u64) -> Runs {
         self.split(first);
         self.split(end);
@@ -37,7 +37,7 @@ impl Runs {
         Runs(taken)
     }
 
-    /// Exchanges a range with the same range of another.
+    /// Exchanges a range with the same range of `other`.
     pub(super) fn exchange(&mut self, other: &mut Runs, first: u64, end: u64) {
         let (ours, theirs) = (self.take(first, end), other.take(first, end));
         self.0.extend(theirs.0);

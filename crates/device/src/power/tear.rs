@@ -1,6 +1,6 @@
 //! The pieces in which a write tears ([`Tear`]).
 //!
-//! Leaves out which writes tear: `fate` chooses.
+//! Module `fate` chooses the writes that tear.
 
 /// The pieces that a write may tear into: each is written whole or not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn fewer_terminals_than_warehouses_share_all_warehouses_and_districts() {
-        // Terminals 0 to 2 of warehouses 4 to 10.
+        // Three terminals share warehouses 4 to 10.
         for (number, expected) in [(0, [4, 7, 10].as_slice()), (1, &[5, 8]), (2, &[6, 9])] {
             let homes = Homes::of(4, 7, number, 3);
             let mut random = Random::new(Seed::new(SEED).part("speakers", number.into()));

@@ -10,14 +10,14 @@ use std::fmt;
 use std::path::PathBuf;
 use toml::de::DeValue;
 
-/// An example of a device, for errors.
+/// An example of a device name, for errors.
 const EXAMPLE: &str = "\"intel-320-160gb\"";
 
 /// The target under test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
-    /// A simulated device, by a name for `lowtide_files::device::find`. If the experiment names several devices, this
-    /// is the first, and the experiment has the factor `device`.
+    /// A simulated device, by a name for `lowtide_files::device::find`. If the experiment lists several devices, this
+    /// is the first one, and `device` is a factor.
     Device(String),
     /// A file, which is created if it does not exist.
     File(PathBuf),
@@ -67,8 +67,8 @@ pub(super) fn read(table: &Table<'_>) -> Option<(Target, Vec<String>)> {
     Some((target, Vec::new()))
 }
 
-/// Reads one device: a name, or a table with the parts of a name. A mode of the catalogue becomes its name in the
-/// catalogue.
+/// Reads one device: a name, or a table with the parts of a name. A mode of the catalogue is resolved to its device
+/// name.
 pub(super) fn device(entry: &Entry<'_>) -> Option<String> {
     let DeValue::Table(_) = entry.value else { return Some(canonical(&entry.text(EXAMPLE)?)) };
     let table = entry.table()?;

@@ -1,11 +1,11 @@
 //! Finds slots replaced by an older slot of the same block from the segment's current generation ([`find`]).
 //!
-//! Reading accepts such a slot: its checksum and block fit, and its sequence number is one of the segment's. The summary
-//! of a segment lists the number of each slot. In a segment without one, numbers grow from slot to slot, and each slot
-//! names the number of the one before it.
+//! Reading accepts such a slot: its checksum and block fit, and its sequence number is one of the segment's. The
+//! summary of a segment lists the number of each slot. In a segment without a summary, numbers grow from slot to
+//! slot, and each slot names the number of its predecessor.
 //!
-//! A segment whose live slots have the same sum of numbers as in its summary is not read again. Not here: slots of earlier
-//! generations, which no read accepts.
+//! A segment is not read again if the sum of the sequence numbers of its live slots equals the sum in its summary.
+//! Slots of earlier generations are not searched for, because no read accepts them.
 
 use super::{Checked, LiveSlots};
 use crate::Medium;
@@ -48,7 +48,8 @@ fn sum(log: &Log, seen: &LiveSlots, segment: u32, summary: &SegmentRecords) -> S
     live.fold(0, |sum: Seq, it| sum.wrapping_add(it.seq))
 }
 
-/// Reads a segment and compares its slots with its summary, and with their neighbours if the summary does not list them.
+/// Reads a segment and compares its slots with its summary, and with their neighbours if the summary does not list
+/// them.
 fn compare(
     medium: &impl Medium,
     log: &mut Log,
@@ -70,7 +71,7 @@ fn compare(
         let Some(header) = Header::open_since(salt, scan::slot(&image, number), oldest) else { continue };
         let live = |number| seen.has(geometry.slot(segment, number));
         if !live(number) && before.is_some_and(|(_, it, _)| header.seq < it.seq) {
-            // Left over past the end of the written part, or a copy that the map does not name.
+            // The slot is past the end of the written part, or a copy that the map does not name.
             continue;
         }
         // The predecessor's number, as this slot records it.
@@ -99,8 +100,8 @@ fn compare(
     }
 }
 
-/// Reports a slot that is older than it should be, if the map names it for this block or page; if not, it is already
-/// known to be bad.
+/// Reports a slot that is older than its record, if the map names it for this block or page. Other slots are already
+/// counted as bad.
 fn report(medium: &impl Medium, log: &mut Log, slot: Slot, header: &Header, checked: &mut Checked) {
     let (lba, geometry) = (header.lba, *log.geometry());
     match header.kind {

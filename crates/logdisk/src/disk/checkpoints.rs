@@ -1,6 +1,6 @@
 //! Writing checkpoints, in an order that keeps one of the two complete at any time.
 //!
-//! Not here: the contents of a checkpoint (`format`).
+//! The contents of a checkpoint are in module `format`.
 
 use super::Disk;
 use crate::error::LogError;
@@ -30,8 +30,8 @@ impl<M: Medium> Disk<M> {
         Ok(())
     }
 
-    /// Returns the current state of the log, and hands the slots that it refers to to the medium. The caller flushes the medium before and
-    /// after it writes the checkpoint. The log may continue meanwhile.
+    /// Returns the current state of the log as a checkpoint, and hands the slots to which it refers to the medium.
+    /// The caller flushes the medium before and after writing the checkpoint. Meanwhile the log accepts requests.
     pub fn begin_checkpoint(&mut self, clean: bool) -> Result<Checkpoint, LogError> {
         self.ensure_intact()?;
         if self.fresh {

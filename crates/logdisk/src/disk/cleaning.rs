@@ -1,8 +1,8 @@
 //! Cleaning of segments: live slots are moved to the moved stream, in steps of similar duration.
 //!
-//! If a segment still has live slots after all were visited, those are damaged. The summary of the segment names their blocks, or else
-//! the complete map does. Slots that cannot be read because of an error of the medium stay in place, since such errors may pass. Not
-//! here: the choice of the segment (`log::segments`).
+//! Slots that are still live after all slots of a segment were visited are damaged. The summary of the segment names
+//! their blocks, or else the complete map does. Slots that cannot be read because of an error of the medium stay in
+//! place, since such errors may pass. The segment is chosen in `log::segments`.
 
 use super::Disk;
 use crate::error::LogError;
@@ -15,10 +15,10 @@ use crate::reader::load_pages;
 use crate::scan;
 use crate::{Aligned, Medium};
 
-/// Slots per read of cleaning, which limits the delay of the host's reads.
+/// Slots per read of cleaning. Limits the delay of the host's reads.
 const CLEANED_AT_ONCE: u32 = 32;
 
-/// Slots visited per step, live or not, which limits the duration of a step in a nearly empty segment.
+/// Slots, live or dead, visited per step. Limits the duration of a step in a nearly empty segment.
 const SCANNED_AT_ONCE: u32 = 2 * CLEANED_AT_ONCE;
 
 /// Reads that are announced to the medium in advance.
@@ -28,7 +28,7 @@ const READ_AHEAD: usize = 8;
 #[derive(Debug)]
 pub(super) struct Cleaning {
     segment: u32,
-    /// The newest slot at the begin of cleaning. If it differs, the segment was rewritten.
+    /// The newest slot when cleaning began. If it differs later, the segment was rewritten.
     newest: Option<Seq>,
     /// The next slot.
     number: u32,
@@ -36,14 +36,15 @@ pub(super) struct Cleaning {
     bytes: Aligned,
     /// The offset of the first slot in `bytes`.
     skip: usize,
-    /// A live slot, or the page of the map that refers to it, could not be read.
+    /// Whether a live slot, or the page of the map that refers to it, could not be read.
     refused: bool,
 }
 
 /// Read errors since the log was opened.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// A partly cleaned segment was excluded, which takes room and frees none. From then on, only completely readable segments are cleaned.
+    /// Whether a partly cleaned segment was excluded, which took room and freed none. From then on, only completely
+    /// readable segments are cleaned.
     any: bool,
     /// The excluded segment to try next.
     next: u32,
@@ -56,13 +57,13 @@ impl<M: Medium> Disk<M> {
         Ok(piece - self.clean(piece, SCANNED_AT_ONCE)?)
     }
 
-    /// Cleans the rest of a segment.
+    /// Cleans a segment to its end.
     pub(super) fn clean_a_segment(&mut self) -> Result<(), LogError> {
         self.clean(u32::MAX, u32::MAX).map(|_| ())
     }
 
-    /// Visits up to `slots` live slots and up to `looks` slots of any kind of one segment. Returns how many of the live ones remain; 0 at
-    /// the end of a segment.
+    /// Visits up to `slots` live slots and up to `looks` slots of any kind in one segment. Returns the part of
+    /// `slots` that was not used; 0 at the end of a segment.
     fn clean(&mut self, slots: u32, looks: u32) -> Result<u32, LogError> {
         let Some(mut cleaning) =
             self.cleaning.take().map_or_else(|| self.begin_cleaning(), |it| Ok(Some(it)))?
@@ -90,7 +91,7 @@ impl<M: Medium> Disk<M> {
         Ok(0)
     }
 
-    /// Whether the segment was not rewritten since cleaning began.
+    /// Returns whether the segment was not rewritten since cleaning began.
     fn is_unchanged(&self, cleaning: &Cleaning) -> bool {
         self.log.segments().full_since(cleaning.segment) == cleaning.newest
     }
@@ -115,7 +116,7 @@ impl<M: Medium> Disk<M> {
     fn clean_map(&mut self, segment: u32) -> Result<(), LogError> {
         let before = self.log.segments().live(segment);
         match self.retry(false, |log| log.move_pages(segment)) {
-            // A checkpoint writes them and frees the segment.
+            // A checkpoint writes the pages and frees the segment.
             Ok(()) => self.checkpoint(false)?,
             Err(LogError::Medium { .. }) if !self.broken => {}
             Err(error) => return Err(error),
@@ -128,7 +129,7 @@ impl<M: Medium> Disk<M> {
         Ok(())
     }
 
-    /// Whether all live slots of a segment are readable. Damaged slots in readable blocks do not count as unreadable.
+    /// Returns whether the medium can read all live slots of a segment. Damaged slots count as readable.
     fn is_readable(&mut self, segment: u32) -> Result<bool, LogError> {
         let geometry = *self.geometry();
         let (mut refused, mut live) = (false, 0);
@@ -160,7 +161,7 @@ impl<M: Medium> Disk<M> {
         Ok(live == self.log.segments().live(segment))
     }
 
-    /// Checks one excluded segment. If it is readable, includes all again, and returns true.
+    /// Checks one excluded segment. If it is readable, includes all excluded segments again, and returns true.
     pub(super) fn retry_stuck(&mut self) -> Result<bool, LogError> {
         let Some(segment) = self.log.segments().next_stuck(self.refusals.next) else { return Ok(false) };
         self.refusals.next = segment + 1;
@@ -208,7 +209,7 @@ impl<M: Medium> Disk<M> {
         let place = |first| geometry.offset(geometry.slot(cleaning.segment, first));
         (cleaning.bytes, cleaning.skip) =
             scan::read_what_can_be(&self.medium, place(piece.start), piece.len() * SLOT);
-        // All at the start of a segment, then one per read.
+        // At the start of a segment, all reads up to the limit are announced; later, one for each read.
         let announced = if cleaning.slots.is_empty() { 0 } else { READ_AHEAD - 1 };
         for piece in ahead.take(READ_AHEAD).skip(announced) {
             scan::will_read(&self.medium, place(piece.start), piece.len() * SLOT);
@@ -216,8 +217,8 @@ impl<M: Medium> Disk<M> {
         cleaning.slots = piece;
     }
 
-    /// Resolves the live slots that remain after a segment was visited: damaged ones become lost. Afterwards the segment is empty, unless
-    /// the medium has read errors.
+    /// Resolves the live slots that remain after a segment was visited: blocks of damaged slots become lost.
+    /// Afterwards the segment is empty, unless the medium has read errors.
     fn resolve_remaining(&mut self, cleaning: &Cleaning) -> Result<(), LogError> {
         let geometry = *self.geometry();
         let listed = scan::by_summary(&self.medium, self.log.superblock(), cleaning.segment);

@@ -1,8 +1,8 @@
 //! Writing marks, which prove that slots were durable, in case the medium damages them later.
 //!
-//! A mark is written after its flush, and is durable before the flush is reported complete. No mark is written between an opening and
-//! the first checkpoint after it, because recovery would still end where it ended before. Not here: the contents of a mark
-//! (`format`).
+//! A mark is written after its flush, and is durable before the flush is reported complete. No mark is written
+//! between an opening and the first checkpoint after it, because recovery would still end at the same slot. The
+//! contents of a mark are in module `format`.
 
 use super::{Disk, failed};
 use crate::error::LogError;
@@ -11,8 +11,8 @@ use crate::log::Job;
 use crate::{Aligned, Medium};
 
 impl<M: Medium> Disk<M> {
-    /// The mark for the last [`Disk::seal`]. The caller writes it durably after the medium was flushed and before the flush is reported
-    /// complete. `None` if there is nothing to mark.
+    /// The mark for the last [`Disk::seal`]. The caller writes it durably after the medium was flushed and before the
+    /// flush is reported complete. `None` if there is nothing to mark.
     pub fn mark(&mut self) -> Option<Job> {
         if self.fresh {
             return None;

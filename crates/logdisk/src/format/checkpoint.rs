@@ -15,11 +15,11 @@
 //!                for each segment 16 bytes: u64 newest sequence number × 4 + use, u32 live slots, u32 span
 //! ```
 //!
-//! Checkpoints alternate between two ranges, so that the older one is complete while the newer one is written.
+//! Checkpoints alternate between two ranges, so that the older checkpoint is complete while the newer one is written.
 //!
-//! The span encodes the first sequence number of a segment: the newest one less the span, plus one. Its upper 6 bits are a
-//! shift, and its lower 26 bits the value to shift, rounded up. 0 means unknown, as in checkpoints of programs that wrote no spans;
-//! those programs ignore the field.
+//! The span encodes the first sequence number of a segment: the newest one less the span, plus one. Its upper 6 bits
+//! are a shift, and its lower 26 bits the value to shift, rounded up. 0 means unknown, as in checkpoints of programs
+//! that wrote no spans; those programs ignore the field.
 
 use super::fields::{put_u32, put_u64, u32_at, u64_at};
 use super::slot::{MOST_SEQ, Seq};
@@ -64,7 +64,7 @@ pub struct SegmentState {
 /// The position of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamState {
-    /// Its present segment.
+    /// The segment being written.
     pub segment: u32,
     /// The first unwritten slot of the segment.
     pub slot: u32,
@@ -75,11 +75,11 @@ pub struct StreamState {
 /// The state of the log at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// The newer of two counts.
+    /// Number of the checkpoint. The readable checkpoint with the larger number is valid.
     pub generation: u64,
     /// The next sequence number.
     pub next_seq: Seq,
-    /// Whether it was written by a clean close.
+    /// Whether a clean close wrote the checkpoint.
     pub clean: bool,
     /// The positions of the streams; `None` without a segment.
     pub streams: [Option<StreamState>; STREAMS],

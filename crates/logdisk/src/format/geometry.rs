@@ -22,10 +22,11 @@ pub const PAGE_ENTRIES: u32 = (BLOCK / 4) as u32;
 /// The accepted sizes of a segment, in frames.
 pub const SEGMENT_FRAMES: std::ops::RangeInclusive<u32> = 1..=64;
 
-/// Segments without data of the host: the open ones, the next ones, and those that cleaning needs.
+/// Segments without data of the host: open segments, next segments, and segments that cleaning needs.
 pub const SPARE_SEGMENTS: u32 = 16;
 
-/// The factor by which a log disk may grow. Its checkpoints have room for that, about a hundred bytes per segment.
+/// The factor by which a log disk may grow. Its checkpoints have room for that growth: about a hundred bytes per
+/// segment.
 const GROWTH: u64 = 16;
 
 const FEWEST_SEGMENTS: u32 = 2 * SPARE_SEGMENTS;
@@ -93,7 +94,8 @@ pub enum GeometryError {
 }
 
 impl Geometry {
-    /// A new log disk on a medium of `bytes`, with segments of `segment` bytes, and a share `reserve` of slots outside the capacity.
+    /// A new log disk on a medium of `bytes`, with segments of `segment` bytes, and a share `reserve` of slots
+    /// outside the capacity.
     ///
     /// # Errors
     /// [`GeometryError`].
@@ -122,7 +124,7 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// The log disk on a larger medium. Without a new `reserve`, the present one stays.
+    /// The log disk on a larger medium. Without a new `reserve`, the present reserve stays.
     ///
     /// # Errors
     /// [`GeometryError`] if it would shrink, or its checkpoints would not fit.
@@ -168,7 +170,8 @@ impl Geometry {
         (CHECKPOINTS + 2 * checkpoint + RING).next_multiple_of(FRAME.max(segment))
     }
 
-    /// The geometry with a ring of marks, for a log disk of version 2; `None` if both checkpoints leave no room for it.
+    /// The geometry with a ring of marks, for a log disk of version 2; `None` if both checkpoints leave no room for
+    /// it.
     pub fn upgraded(&self) -> Option<Geometry> {
         let room = self.checkpoint_bytes().checked_sub(RING)?;
         (!self.marks && self.needs() <= room).then_some(Geometry { marks: true, ..*self })
@@ -186,8 +189,8 @@ impl Geometry {
     pub fn summary_slots(&self) -> u32 {
         self.segment_frames
     }
-    /// The slots of a segment for data: all except the header, the summary, and one slot between, which keeps the last block of data from
-    /// being written twice.
+    /// The slots of a segment for data: all except the header, the summary, and one unused slot before the summary,
+    /// so that the last block of data is not written twice.
     pub fn data_range(&self) -> Range<u32> {
         1..self.segment_slots() - self.summary_slots() - 1
     }

@@ -1,8 +1,9 @@
 //! A mark: a block that records the newest durable slot and the contents of the last slots ([`Mark`]).
 //!
-//! Each slot records the newest slot that was durable when it was made, but no slot follows the last ones of a flush. If those are
-//! damaged, only a mark distinguishes that from the torn end after a power cut, and names their blocks. The two halves of a mark are
-//! identical, so that no single sector holds the only copy. Each half:
+//! Each slot records the newest slot that was durable when it was made, but no slot follows the last slots of a
+//! flush. If the last slots are damaged, only a mark distinguishes this damage from the torn end after a power cut,
+//! and names their blocks. The two halves of a mark are identical, so that no single sector holds the only copy. Each
+//! half:
 //!
 //! ```text
 //!    0  8 bytes  "ltmark_1"
@@ -15,8 +16,8 @@
 //!   64           for each slot, from the last durable one backwards: u32 block, u32 number of blocks × 16 + kind
 //! ```
 //!
-//! A mark has no checksum of the slots: numbers are unique, and the checksum of each slot covers its number. Not here: writing marks
-//! (`disk`), and their use (`recover`).
+//! A mark has no checksum of the slots: numbers are unique, and the checksum of each slot covers its number. Module
+//! `disk` writes marks, and module `recover` uses them.
 
 use super::fields::{put_u32, put_u64, u32_at, u64_at};
 use super::slot::{Kind, MOST_SEQ, Seq};

@@ -5,7 +5,7 @@
 //!                                                          └─ frames of 1 MiB, of 254 slots: header, data …, summary
 //! ```
 //!
-//! This module only encodes, decodes and validates. Not here: the time of writing.
+//! This module only encodes, decodes and validates; module `disk` decides when to write.
 
 pub mod checkpoint;
 mod fields;

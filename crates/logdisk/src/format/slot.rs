@@ -52,7 +52,7 @@ pub enum Kind {
     Lost = 3,
     /// The first slot of a segment.
     Segment = 4,
-    /// One of the last slots of a segment, which list all others.
+    /// One of the last slots of a segment, which list all other slots.
     Summary = 5,
     /// A page of the map.
     Map = 6,
@@ -85,7 +85,7 @@ impl Predecessor {
     pub const fn new(kind: Kind, lba: Lba, seq: Seq) -> Predecessor {
         Predecessor { kind, lba, low: (seq & Predecessor::MASK) as u32 }
     }
-    /// Whether the record matches a sequence number, modulo 2^28.
+    /// Returns whether the record matches a sequence number, modulo 2^28.
     pub const fn is(&self, seq: Seq) -> bool {
         self.low as Seq == seq & Predecessor::MASK
     }
@@ -100,9 +100,9 @@ pub struct Header {
     pub lba: Lba,
     /// Its sequence number.
     pub seq: Seq,
-    /// Its predecessor in the same stream, unless it is the first one since the opening.
+    /// Its predecessor in the same stream; `None` for the first slot since the opening.
     pub before: Option<Predecessor>,
-    /// The newest durable slot when it was made.
+    /// The newest durable slot when this slot was made.
     pub durable: Seq,
 }
 

@@ -1,7 +1,9 @@
-//! The map from blocks to slots ([`Map`]): pages of 1024 entries of four bytes, loaded on demand, and evicted when memory is short.
+//! The map from blocks to slots ([`Map`]): pages of 1024 entries of four bytes, loaded on demand, and evicted when
+//! memory is short.
 //!
-//! A page in memory takes 4096 bytes, and each page has 29 bytes of bookkeeping, so a complete map takes 4.03 bytes per block, or
-//! 0.99 GB per TB. A changed page stays in memory until it is written to the log. Not here: reading and writing pages (`disk`).
+//! A page in memory takes 4096 bytes, and each page has 29 bytes of bookkeeping, so a complete map takes 4.03 bytes
+//! per block, or 0.99 GB per TB. A changed page stays in memory until it is written to the log. Module `disk` reads
+//! and writes pages.
 
 use crate::format::checkpoint::UNWRITTEN;
 use crate::format::geometry::PAGE_ENTRIES;
@@ -15,7 +17,7 @@ pub enum Entry {
     Hole,
     /// The data was unreadable when cleaning had to move it.
     Lost,
-    /// In a slot.
+    /// The block is in this slot.
     At(Slot),
 }
 
@@ -48,10 +50,10 @@ const PAGE_BYTES: usize = size_of::<Page>() + 32;
 
 #[derive(Debug, Clone, Default)]
 struct CachedPage {
-    /// `None` if not in memory.
+    /// The entries; `None` if the page is not in memory.
     entries: Option<Arc<Page>>,
     changed: bool,
-    /// Used since the clock hand passed.
+    /// Whether the page was used since the clock hand last passed it.
     used: bool,
 }
 
@@ -122,7 +124,7 @@ impl Map {
         }
     }
 
-    /// Whether a page is in memory, or was never written.
+    /// Returns whether a page is in memory, or was never written.
     pub fn has(&self, page: u32) -> bool {
         self.held[page as usize].entries.is_some() || self.places[page as usize] == UNWRITTEN
     }
@@ -189,7 +191,8 @@ impl Map {
         payload
     }
 
-    /// Evicts unchanged pages, approximately the least recently used first, until `most` are in memory or only changed ones are.
+    /// Evicts unchanged pages, approximately the least recently used first, until `most` pages are in memory or all
+    /// pages in memory are changed.
     pub fn shrink(&mut self, most: usize) {
         let mut looked = 0;
         while self.resident > most && self.resident > self.changed && looked < 2 * self.held.len() {

@@ -6,8 +6,8 @@
 //!   checkpoint   ─► map stream   ──┘                         segments: live and free
 //! ```
 //!
-//! The caller loads the pages that are [`Missing`], writes the [`Job`]s, flushes, and reports that. Not here: the medium (`disk`),
-//! and recovery (`recover`).
+//! The caller loads the pages that are [`Missing`], writes the [`Job`]s, flushes, and reports completed flushes to
+//! the log. Module `disk` uses the medium, and module `recover` recovers the log.
 
 mod map;
 mod recent;
@@ -24,13 +24,13 @@ use crate::format::mark::SlotContents;
 use crate::format::{BLOCK, Checkpoint, Geometry, Kind, Lba, Mark, Seq, Slot, Superblock, unmaps};
 use std::collections::VecDeque;
 
-/// Bytes that are gathered before a write, unless a flush comes first.
+/// Bytes that are gathered before a write. A flush writes fewer bytes.
 pub const CHUNK: usize = 256 << 10;
 
 /// Free segments that are reserved for cleaning.
 const FOR_CLEANING: usize = 3;
 
-/// Free segments that are reserved for a checkpoint, in addition to those for changed pages of the map.
+/// Free segments that are reserved for a checkpoint, in addition to the segments for changed pages of the map.
 const FOR_CHECKPOINT: usize = 4;
 
 /// A stream.
@@ -49,7 +49,7 @@ pub enum StreamId {
 pub enum Stall {
     /// A page of the map must be loaded.
     Missing(u32),
-    /// No segment is free: one must be cleaned, or dead ones released by a flush or a checkpoint.
+    /// No segment is free. A segment must be cleaned, or a flush or checkpoint must release dead segments.
     NoSegment,
 }
 
@@ -66,7 +66,7 @@ pub enum Located<'a> {
     Hole,
     /// Its data was lost.
     Lost,
-    /// In memory, and maybe not on the medium yet: the slot and its bytes.
+    /// In memory, and possibly not on the medium yet: the slot and its bytes.
     InMemory(Expected, &'a [u8]),
     /// On the medium.
     At(Expected),
@@ -150,7 +150,7 @@ pub struct Log {
     /// The newest slots, for marks.
     recent: Recent,
     next_mark: u64,
-    /// All slots up to this one are covered by the last checkpoint or a mark.
+    /// The last checkpoint or a mark covers all slots up to this one.
     marked: Seq,
     counters: Counters,
 }
@@ -331,13 +331,14 @@ impl Log {
     pub fn emptied(&mut self) {
         self.counters.cleaned += 1;
     }
-    /// Sets the live count of a segment to 0, because the complete map refers to no slot of it. The count was wrong because a page of
-    /// the map was unreadable.
+    /// Sets the live count of a segment to 0, because the complete map refers to no slot of it. The count was wrong
+    /// because a page of the map was unreadable.
     pub fn abandon(&mut self, segment: u32) {
         self.segments.abandon(segment, self.next_seq, self.begun);
     }
 
-    /// Hands out all pending bytes. All slots up to the returned one are durable once these are written and flushed.
+    /// Hands out all pending bytes. All slots up to the returned one are durable once these bytes are written and
+    /// flushed.
     pub fn seal(&mut self) -> Seq {
         let geometry = self.superblock.geometry;
         for at in 0..self.streams.len() {
@@ -351,7 +352,7 @@ impl Log {
         self.safe.durable = self.safe.durable.max(seq);
         self.segments.release(self.safe);
     }
-    /// Whether a slot is not durable, or not covered by a mark on a log disk with marks.
+    /// Returns whether a slot is not durable, or not covered by a mark on a log disk with marks.
     pub fn is_dirty(&self) -> bool {
         let newest = self.next_seq - 1;
         newest > self.safe.durable || (self.superblock.geometry.marks && newest > self.marked)
@@ -360,8 +361,8 @@ impl Log {
     pub fn marked(&mut self, seq: Seq) {
         self.marked = self.marked.max(seq);
     }
-    /// Makes and counts a mark for all slots so far, which must become durable first. Returns `None` if there is no ring, or nothing
-    /// to mark.
+    /// Makes and counts a mark for all slots so far, which must become durable before the mark is written. Returns
+    /// `None` if there is no ring, or nothing to mark.
     pub fn mark(&mut self) -> Option<Mark> {
         (self.superblock.geometry.marks && self.is_dirty()).then(|| self.mark_of(self.next_seq - 1))
     }
@@ -444,7 +445,7 @@ impl Log {
         self.counters.map_pages += 1;
         Ok(())
     }
-    /// Whether this or a newer checkpoint is durable already.
+    /// Returns whether this or a newer checkpoint is durable already.
     pub fn is_past(&self, checkpoint: &Checkpoint) -> bool {
         self.safe.checkpoint >= checkpoint.generation
     }
@@ -477,7 +478,7 @@ impl Log {
     fn kept_for_checkpoint(&self) -> usize {
         FOR_CHECKPOINT + self.map.changed() / self.superblock.geometry.data_slots() as usize
     }
-    /// The numbers of dead segments that a flush would release, and that only a checkpoint would.
+    /// The number of dead segments that a flush would release, and the number of those that need a checkpoint.
     pub fn dead_until(&self) -> (usize, usize) {
         self.segments.dead_until(self.safe)
     }
@@ -531,7 +532,7 @@ impl Log {
         common.geometry.slot(segment, number)
     }
 
-    /// Sets the entry of a block to the newest slot. Its page is in memory.
+    /// Sets the entry of a block, whose page must be in memory, to the newest slot.
     fn set(&mut self, lba: Lba, entry: Entry) {
         let geometry = self.superblock.geometry;
         if let Entry::At(slot) = entry {

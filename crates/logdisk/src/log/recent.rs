@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 pub struct Recent {
     /// The newest slots, with consecutive numbers.
     tail: VecDeque<SlotContents>,
-    /// The number of the last one.
+    /// The number of the last slot in `tail`.
     newest: Seq,
     last: [Option<(Seq, SlotContents)>; STREAMS],
 }
@@ -37,7 +37,7 @@ impl Recent {
         self.push(Some(stream), seq, SlotContents { kind, lba, count: 0 });
     }
 
-    /// A mark that states that all slots up to `durable`, the last one, are durable.
+    /// A mark that all slots up to `durable`, the newest slot, are durable.
     pub fn mark(&self, number: u64, durable: Seq) -> Mark {
         let tail =
             if self.newest == durable { self.tail.iter().rev().copied().collect() } else { Vec::new() };

@@ -1,4 +1,5 @@
-//! The states of segments ([`Segments`]): free segments, live slots, the choice of victims, and the release of dead segments.
+//! The states of segments ([`Segments`]): free segments, live slots, the choice of victims, and the release of dead
+//! segments.
 //!
 //! ```text
 //!   Free ─► Open ─► Full ─► Dead ─► Free
@@ -25,16 +26,17 @@ enum State {
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     state: State,
-    /// As a checkpoint records it, except that `used` is kept until the segment is free.
+    /// The record for a checkpoint, except that `used` is kept until the segment is free.
     record: SegmentState,
-    /// Not cleanable, because a part of it or of its map is unreadable.
+    /// Whether the segment cannot be cleaned, because a part of it, or of the map that refers to it, is unreadable.
     stuck: bool,
-    /// Its live count was wrong, so only a checkpoint may free it.
+    /// Whether the live count was wrong, so that only a checkpoint may free the segment.
     abandoned: bool,
 }
 
 impl Segment {
-    /// Whether only a checkpoint may free it: checkpoints list the pages of the map and the live counts.
+    /// Returns whether only a checkpoint may free the segment: checkpoints list the pages of the map and the live
+    /// counts.
     fn by_checkpoint(&self) -> bool {
         self.record.used == Use::Map || self.abandoned
     }
@@ -94,7 +96,7 @@ impl Segments {
     pub fn dead(&self) -> usize {
         self.dead.len()
     }
-    /// The numbers of dead segments that a flush would release, and that only a checkpoint would.
+    /// The number of dead segments that a flush would release, and the number of those that need a checkpoint.
     pub fn dead_until(&self, safe: Safe) -> (usize, usize) {
         let flush = |&&segment: &&u32| {
             let it = &self.all[segment as usize];
@@ -113,8 +115,8 @@ impl Segments {
     pub fn live(&self, segment: u32) -> u32 {
         self.all[segment as usize].record.live
     }
-    /// The first sequence number of a segment's current generation, or a lower bound; 0 if unknown. A slot with a smaller number
-    /// remains from an earlier generation: the medium lost the write that replaced it.
+    /// The first sequence number of a segment's current generation, or a lower bound; 0 if unknown. A slot with a
+    /// smaller number remains from an earlier generation: the medium lost the write that replaced it.
     pub fn begun(&self, segment: u32) -> Seq {
         self.all[segment as usize].record.begun
     }
@@ -138,8 +140,8 @@ impl Segments {
         let record = SegmentState { used, live: 0, newest: seq, begun: seq };
         self.all[segment as usize] = Segment { state: State::Open, record, stuck: false, abandoned: false };
     }
-    /// Sets the segments that recovery found to be written after the checkpoint: number, newest slot, and first slot of the
-    /// generation or a lower bound.
+    /// Sets the segments that recovery found to be written after the checkpoint: number, newest slot, and first slot
+    /// of the generation or a lower bound.
     pub fn found(&mut self, segments: &[(u32, Seq, Seq)]) {
         for &(segment, newest, begun) in segments {
             let it = &mut self.all[segment as usize];
@@ -215,7 +217,8 @@ impl Segments {
     }
 
     /// The segment with the highest benefit-to-cost ratio: free space times age over the slots to read and write
-    /// (Rosenblum and Ousterhout, "The design and implementation of a log-structured file system", 1992, section 3.5).
+    /// (Rosenblum and Ousterhout, "The design and implementation of a log-structured file system", 1992, section
+    /// 3.5).
     pub fn victim(&self, now: Seq) -> Option<u32> {
         let score = |it: &Segment| {
             let used = f64::from(it.record.live) / f64::from(self.slots);

@@ -1,7 +1,8 @@
-//! A stream of slots into a sequence of segments ([`Stream`]). The segment being written is kept in memory until it is full.
+//! A stream of slots into a sequence of segments ([`Stream`]). The segment being written is kept in memory until it
+//! is full.
 //!
-//! Each block of the medium is written only once: after a flush within a block, the next slot begins in a later block. Not here:
-//! the choice of segments (`segments`), and the timing (`log`).
+//! Each block of the medium is written only once: after a flush within a block, the next slot begins in a later
+//! block. Module `segments` chooses segments, and module `log` decides when to write.
 
 use crate::Aligned;
 use crate::format::checkpoint::{StreamState, Use};
@@ -100,7 +101,7 @@ impl Stream {
         Stream { used, number, open, next, before: None, spare: Vec::new() }
     }
 
-    /// Whether the segment has room for another slot.
+    /// Returns whether the segment has room for another slot.
     pub fn has_room(&self, geometry: &Geometry) -> bool {
         self.open.as_ref().is_some_and(|open| open.slot < geometry.data_range().end)
     }
@@ -176,7 +177,7 @@ impl Stream {
     /// Hands out all remaining bytes. The next slot begins in a later block.
     pub fn tail(&mut self, geometry: &Geometry) -> Option<Job> {
         let open = self.open.as_mut()?;
-        // Bytes that an earlier flush skipped need no other flush.
+        // An earlier flush skipped the end of its last block, so there may be nothing to hand out.
         if open.filled <= open.handed {
             return None;
         }
@@ -186,8 +187,9 @@ impl Stream {
         Some(job)
     }
 
-    /// Ends the segment with its summary. If `counted`, its slots are numbered from `seq` on, else all have the number `seq`. Returns
-    /// the segment, its remaining bytes, and how many numbers were used.
+    /// Ends the segment with its summary. If `counted`, the slots of the summary are numbered from `seq` on;
+    /// otherwise all have the number `seq`. Returns the segment, its remaining bytes, and the number of sequence
+    /// numbers used.
     pub fn finish(&mut self, seq: Seq, counted: bool, common: &Common) -> Option<(u32, Job, Seq)> {
         let geometry = &common.geometry;
         let mut open = self.open.take()?;

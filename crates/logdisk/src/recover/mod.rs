@@ -4,9 +4,9 @@
 //!   superblock ─► checkpoint ─► the later segments of each data stream ─► slots in order of their numbers ─► map
 //! ```
 //!
-//! Recovery writes nothing. Later slots and marks distinguish a damaged durable slot from the end of the log: slots record the newest
-//! durable slot and their predecessor, and the newest mark covers the very end. Not here: pages of the map, which are
-//! loaded on demand.
+//! Recovery writes nothing. Later slots and marks distinguish a damaged durable slot from the end of the log: slots
+//! record the newest durable slot and their predecessor, and the newest mark covers the last flushed slots. Most
+//! pages of the map are loaded later, on demand.
 
 mod replay;
 
@@ -24,8 +24,8 @@ use replay::Replay;
 /// The streams that are replayed.
 const DATA: [usize; 2] = [StreamId::Host as usize, StreamId::Moved as usize];
 
-/// Bits of the gap in sequence numbers after a recovery. It exceeds the number of slots that may be in flight at a power cut, so that a
-/// slot that appears later is never taken for a new one.
+/// Bits of the gap in sequence numbers after a recovery. The gap exceeds the number of slots that may be in flight at
+/// a power cut, so that an old slot that appears later is never mistaken for a new one.
 const GAP: u32 = 32;
 
 /// The report of a recovery.
@@ -41,7 +41,8 @@ pub struct Recovery {
     pub spoiled: u64,
     /// Blocks whose newest data was in damaged slots. Reading them is an error.
     pub lost: u64,
-    /// Damaged slots whose blocks are unknown, so that blocks may read as older data. Not 0 only if the caller accepted that.
+    /// Damaged slots whose blocks are unknown, so that some blocks may read as older data. 0 unless the caller
+    /// accepted older data.
     pub unknown: u64,
     /// Whether a mark or the checkpoint covers the end of the log.
     pub marked: bool,
@@ -137,7 +138,7 @@ pub fn open(medium: &impl Medium, unknown: Unknown) -> Result<(Log, Recovery), L
     let later = in_order(&streams, checkpoint.next_seq);
     let newest = later.last().map_or(checkpoint.next_seq, |last| last.record.seq).max(durable);
     let begun = |it: &PassedSegment| it.begun.unwrap_or(checkpoint.segments[it.segment as usize].begun);
-    // If a segment was passed twice, the first pass has its oldest slots, so its `begun` must be set last.
+    // If a stream passed a segment twice, the first pass has the oldest slots, so its `begun` must be set last.
     let passed = streams.iter().flat_map(|stream| stream.segments.iter().rev());
     let found = passed.map(|it| (it.segment, it.newest, begun(it)));
     log.segments_mut().found(&found.collect::<Vec<_>>());
@@ -213,9 +214,9 @@ fn follow(
             Some(found) if found.records.last().is_some_and(|last| last.seq >= least) => found,
             _ => scan::by_slots(&scan::image(medium, geometry, segment), superblock, least),
         };
-        // The slots of any stream may show that later slots than the found ones were durable.
+        // A slot of any stream may record a durable slot that was not found.
         followed.durable = followed.durable.max(found.durable);
-        // Another stream may have taken the segment after it was named.
+        // Another stream may have taken the segment that the header names.
         let other = |record: &Record| match record.kind {
             Kind::Segment => record.lba as usize != stream,
             kind => kind == Kind::Map,

@@ -1,7 +1,7 @@
 //! Applies the slots after a checkpoint to the map, in order of their numbers ([`Replay`]).
 //!
-//! A missing slot was durable, since the log would otherwise have ended before it. The next slot of its stream or the newest mark
-//! that lists it names its block. Not here: the end of the log (`recover`).
+//! A missing slot was durable, since the log would otherwise have ended before it. The next slot of its stream, or
+//! the newest mark that lists the slot, names its block. Module `recover` finds the end of the log.
 
 use super::{DATA, Later, Recovery, StreamTail};
 use crate::error::LogError;
@@ -107,7 +107,8 @@ impl<'a, M: Medium> Replay<'a, M> {
     /// Handles missing durable slots.
     fn missing(&mut self, log: &mut Log, numbers: Range<Seq>) -> Result<(), LogError> {
         let geometry = &self.superblock.geometry;
-        // Between two checkpoints no slot is written twice, and from the older of two checkpoints on only one more time.
+        // No slot is written twice between two checkpoints, so recovery from the older checkpoint sees at most two
+        // writes of a slot.
         let most = 2 * Seq::from(geometry.segments) * Seq::from(geometry.segment_slots());
         let from = if numbers.end.saturating_sub(numbers.start) > most {
             // Numbers leap at each opening, so the number of slots before the leap is unknown.
@@ -149,7 +150,7 @@ impl<'a, M: Medium> Replay<'a, M> {
         let by_successor = || {
             self.streams.iter().find_map(|stream| {
                 let after = stream.records.partition_point(|(record, _)| record.seq <= seq);
-                // A summary lists all slots of its segment, so none of its stream is missing before a listed one.
+                // A summary lists all slots of its segment, so no slot of the stream is missing before a listed slot.
                 let before = stream.records.get(after)?.0.before??;
                 before.is(seq).then_some(SlotContents { kind: before.kind, lba: before.lba, count: 0 })
             })

@@ -6,8 +6,8 @@
 //!   u64 length, then blocks:     u64 number; 4096 bytes
 //! ```
 //!
-//! Restoring opens the log from these bytes, as after a clean close. All numbers are little-endian. Not here: checksums, which the
-//! state file has.
+//! Restoring opens the log from these bytes, as after a clean close. All numbers are little-endian. The state file
+//! that contains these bytes has a checksum.
 
 use super::timed::Timed;
 use crate::format::BLOCK;

@@ -71,8 +71,9 @@ fn requests_reach_the_drive_in_order_of_time() {
     assert!(asked(&device).is_sorted_by_key(|(at, _)| *at));
 }
 
-/// Symptom: writes came in bursts if the host never flushed. Cause: dead segments waited for a checkpoint, and cleaning became ever more
-/// expensive until then. Fix: the log flushes by itself, though not for a single segment.
+/// Symptom: writes came in bursts if the host never flushed. Cause: dead segments waited for a checkpoint, and
+/// cleaning became ever more expensive until then. Fix: the log flushes by itself if a flush releases several
+/// segments.
 #[test]
 fn dead_segments_are_released_without_flushes_of_the_host() {
     let mut device = device(256 << 20);

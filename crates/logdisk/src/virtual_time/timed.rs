@@ -1,7 +1,8 @@
-//! A model of a drive as a medium ([`Timed`]): it stores headers and pages of the map; everything else reads as zeroes.
+//! A model of a drive as a medium ([`Timed`]): it stores headers and pages of the map; everything else reads as
+//! zeroes.
 //!
-//! Requests reach the model in order of time: a request for an earlier instant is submitted at the latest instant so far. Not
-//! here: data, which is not stored.
+//! Requests reach the model in order of time: a request for an earlier instant is submitted at the latest instant so
+//! far.
 
 use crate::format::slot::HEADER;
 use crate::format::{BLOCK, Geometry};
@@ -24,7 +25,7 @@ pub(super) struct Timed<D> {
     pub(super) now: Cell<VirtualTime>,
     /// The latest instant of a request to the model.
     pub(super) clock: Cell<VirtualTime>,
-    /// Requests do not reach the model and take no time.
+    /// Whether requests take no time and do not reach the model.
     pub(super) quiet: Cell<bool>,
     pub(super) under_way: RefCell<VecDeque<VirtualTime>>,
     /// The header that begins in each block.

@@ -1,5 +1,5 @@
-//! A medium in memory that records every write, and returns the state that a power cut after any of them would leave;
-//! and helpers.
+//! A medium in memory that records every write and returns the state that a power cut after any write would leave.
+//! Also helpers of the tests.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -128,8 +128,8 @@ impl Memory {
         Rc::make_mut(block)[(offset % BLOCK as u64) as usize] ^= 1 << (bit % 8);
     }
 
-    /// The state after a power cut after `events` events: flushed writes are complete; of each later write all, none or
-    /// some of its sectors are present, as `fate` and `rng` decide.
+    /// The state after a power cut after `events` events: flushed writes are complete; of each later write all, none
+    /// or some of its sectors are present, as `fate` and `rng` decide.
     pub fn after_cut(&self, events: usize, fate: Fate, rng: &mut Rng) -> Blocks {
         let all = self.events.borrow();
         let flushed = all[..events].iter().map(|event| match event {

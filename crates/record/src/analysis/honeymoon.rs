@@ -12,7 +12,7 @@ use super::series::Series;
 use lowtide_core::Bytes;
 
 /// Margin added to the raw capacity, in percent. Data sheets confuse GB and GiB of NAND (7 %) and omit spare blocks.
-/// The margin need not cover the whole error: at least half of it is visible as a level change.
+/// The margin need not cover the whole error: if the honeymoon lasts longer, its end is visible as a level change.
 const MARGIN_PERCENT: u64 = 5;
 
 /// Raw NAND assumed if it is unknown, as a multiple of the capacity. Client drives have 1.07, write-heavy
@@ -51,7 +51,7 @@ pub fn interlock(series: &Series) -> Result<usize, Reason> {
     enough.into_iter().chain(seen).min().ok_or(honeymoon)
 }
 
-/// The first interval of a fall from the plateau after at least the capacity was written.
+/// Finds the first interval of a fall from the plateau that begins after at least the capacity was written.
 fn level_change(series: &Series) -> Option<usize> {
     let capacity = series.context().capacity;
     let points = series.points();

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! A point is a combination of factors with all its repetitions. With two or more repetitions, the repetition is the
-//! unit of sampling, so the interval includes variation between runs. With one repetition, the unit is the batch within
-//! the run, and variation between runs is unknown. Interleaved campaigns are compared pair by pair if there are at
-//! least two pairs. The statistics are in `lowtide_record::analysis`.
+//! unit of sampling, so the interval includes variation between runs. With one repetition, the unit is the batch
+//! within the run, and variation between runs is unknown. Interleaved campaigns are compared pair by pair if there
+//! are at least two pairs. The statistics are in `lowtide_record::analysis`.
 
 mod metric;
 mod reading;

@@ -1,8 +1,8 @@
 //! The reading of a metric at a point: its value over all repetitions, and its uncertainty.
 //!
 //! A reading covers the steady window of a cell, or the last quarter of an unsettled cell if that was requested.
-//! Percentiles are never averaged: the percentile of several repetitions comes from their merged histograms, in which a
-//! longer repetition has more weight. The percentiles of single repetitions only give the scatter.
+//! Percentiles are never averaged: the percentile of several repetitions comes from their merged histograms, in which
+//! a longer repetition has more weight. The percentiles of single repetitions only give the scatter.
 
 use super::metric::{Metric, Operations, Statistic};
 use crate::answer::Answer;
@@ -30,7 +30,7 @@ pub(crate) struct Reading {
 pub(crate) enum Missing {
     /// No repetition has a steady state.
     NoSteadyState,
-    /// There are no such operations or counters.
+    /// The cells have no operations or counters of this kind.
     Nothing,
     /// The window has fewer than ten intervals.
     Short,
@@ -105,7 +105,7 @@ impl<'s, 'a> Point<'s, 'a> {
         self.answers.iter().map(|one| value(metric, one)).collect::<Option<_>>().ok_or(Missing::Nothing)
     }
 
-    /// The metric over all of at least two answers, whose own values are `values`.
+    /// The metric over all answers. There are at least two, and `values` holds the metric of each.
     fn pooled(&self, metric: Metric, values: &[f64]) -> f64 {
         let Metric::Latency(operations, statistic) = metric else {
             return values.iter().sum::<f64>() / values.len() as f64;
@@ -187,15 +187,15 @@ fn mean(rows: &[Row], rate: impl Fn(&Row) -> f64) -> Option<f64> {
     (seconds > 0.0).then(|| whole.map(|row| rate(row) * row.seconds()).sum::<f64>() / seconds)
 }
 
-/// A number for each of the equal parts of a cell's window. `of` also takes the counters before the part. `None` if a
-/// part has no number.
+/// A number for each of the equal parts of a cell's window; `None` if a part has no number. `of` gets the rows of the
+/// part and the counters before it.
 fn each_part(answer: &Answer<'_>, of: impl Fn(&[Row], Option<Counters>) -> Option<f64>) -> Option<Vec<f64>> {
     let (from_ns, to_ns, _) = answer.cell.window();
     let rows = &answer.cell.rows;
     let begin = rows.partition_point(|row| row.start_ns < from_ns);
     let end = rows.partition_point(|row| row.end_ns <= to_ns).max(begin);
     let length = (end - begin).div_ceil(PARTS).max(1);
-    // The remainder of the division is left out at the beginning.
+    // Intervals that do not fill a part are left out at the beginning of the window.
     let begin = begin + (end - begin) % length;
     let before = |from: usize| match from.checked_sub(1) {
         Some(before) => rows[before].counters,

@@ -58,14 +58,14 @@ fn repetitions_are_the_unit_of_sampling() {
     let wild = campaign(&["1GiB"], 3, |_, repetition| 80.0 + 10.0 * f64::from(repetition));
     let comparison = compared(&steady, &wild, false, false);
     assert_eq!(comparison.pairs[0].rests_on, "3 + 3 runs");
-    // 90, 100, 110 beside 100: mean 100, standard error 10/√3, t(2) = 4.303.
+    // 90, 100 and 110 against 100: mean 100, standard error 10/√3, t(2) = 4.303.
     let ratio = throughput(&comparison)[0];
     let half = 4.303 * 0.1 / 3f64.sqrt();
     assert!(
         (ratio.ratio - 1.0).abs() < 0.01 && (ratio.high - ratio.low - 2.0 * half).abs() < 0.01,
         "{ratio:?}"
     );
-    // A single run would seem certain.
+    // A single run shows no variation between runs, so its interval is narrow.
     let single =
         compared(&campaign(&["1GiB"], 1, |_, _| 100.0), &campaign(&["1GiB"], 1, |_, _| 90.0), false, false);
     assert_eq!(single.pairs[0].rests_on, "batches");
@@ -86,7 +86,7 @@ fn interleaving_removes_drift() {
     assert_eq!(in_turns.pairs[0].rests_on, "5 pairs");
     assert!(throughput(&apart).iter().all(|ratio| !ratio.below(1.0)), "{apart:?}");
     assert!(throughput(&in_turns).iter().all(|ratio| ratio.below(0.98) && ratio.above(0.96)), "{in_turns:?}");
-    // Latency is inversely proportional, and its pairs are as precise.
+    // Latency is inversely proportional to throughput, so its pairs are equally precise.
     let latency = in_turns.ratios(Metric::named("latency_p99").expect("there is one"));
     assert!(latency.iter().all(|ratio| ratio.above(1.02) && ratio.below(1.04)), "{latency:?}");
 }
@@ -120,11 +120,11 @@ fn percentiles_of_too_few_operations_have_no_interval() {
     let base = campaign(&["1GiB"], 1, |_, _| 100.0);
     let comparison = compared(&base, &base, false, false);
     let ratio = |name| comparison.pairs[0].of(Metric::named(name).expect("a metric")).ratio;
-    // 400 operations an interval, two intervals a part: 800, of which 8 lie beyond the 99th percentile.
+    // 400 operations per interval and two intervals per part: 8 of 800 operations exceed the 99th percentile.
     assert!(ratio("latency_p99").is_ok());
     assert_eq!(ratio("latency_p999").expect_err("less than one operation"), Missing::Few);
     assert_eq!(ratio("read_latency_p50").expect_err("it only writes"), Missing::Nothing);
-    // Even equal histograms have a resolution of three digits.
+    // Histograms have three digits, so even the ratio of equal histograms has an interval.
     let equal = ratio("latency_p50").expect("there is one");
     assert!(equal.low <= 0.999 && equal.high >= 1.001, "{equal:?}");
 }

@@ -4,9 +4,9 @@
 //! METRIC ('<' | '>') NUMBER ['%'] ['overall']
 //! ```
 //!
-//! A limit states the forbidden range of the ratio of the other side's metric to the base's. It is crossed if the whole
-//! 95 % interval lies in that range. With several points, Holm's correction keeps chance from crossing a limit near 1.
-//! Limits on the numbers themselves are claims (`[[claim]]`) of an experiment.
+//! A limit states the forbidden range of the ratio of the other side's metric to the base's. It is crossed if the
+//! whole 95 % interval lies in that range. With several points, Holm's correction keeps chance from crossing a limit
+//! near 1. Limits on the numbers themselves are claims (`[[claim]]`) of an experiment.
 
 use super::{Comparison, Metric, Missing, Pair};
 use lowtide_core::suggest::nearest;
@@ -161,7 +161,7 @@ fn words(text: &str) -> Vec<(usize, &str)> {
     words
 }
 
-/// A limit from here on is taken for a percentage without its sign.
+/// Limits from this value on are refused: they are probably percentages without the `%` sign.
 const MOST: f64 = 20.0;
 
 /// The outcome of a judged limit.

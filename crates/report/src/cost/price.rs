@@ -1,7 +1,7 @@
 //! Prices of devices, from a list of the user.
 //!
-//! A list is CSV (`name,usd` per line, with an optional heading) or TOML (`name = usd`). Prices are in US dollars; their
-//! date is the user's choice.
+//! A list is CSV (`name,usd` per line, with an optional heading) or TOML (`name = usd`). Prices are in US dollars;
+//! their date is the user's choice.
 
 use lowtide_core::suggest::nearest;
 use std::collections::BTreeMap;

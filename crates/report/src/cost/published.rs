@@ -1,7 +1,7 @@
 //! The published cost table (`published/e10`), recomputed from its prices, capacities and transactions.
 //!
-//! The transactions per minute are those of the source. `published/README.md` lists the arithmetic errors in the comments
-//! under the post.
+//! The transactions per minute are those of the source. `published/README.md` lists the arithmetic errors in the
+//! comments under the post.
 
 use lowtide_files::catalogue::{Study, study};
 

@@ -1,9 +1,8 @@
-//! Database results beside levels: transactions of the measured window, cost per transaction, consistency of the data,
-//! and the database's own counters.
+//! Database results in addition to levels: transactions of the measured window, cost per transaction, consistency of
+//! the data, and the database's own counters.
 //!
-//! Rates and latencies are of the measured window. Statements, processor time, remote shares and counters are sums over
-//! the whole measurement. Levels are reported like those of block devices.
-//! counted are sums over the whole measurement. Not here: levels, which are told as those of block devices are.
+//! Rates and latencies are of the measured window. Statements, processor time, remote shares and counters are sums
+//! over the whole measurement. Levels are reported like those of block devices.
 
 mod counted;
 mod settings;
@@ -91,7 +90,8 @@ impl<'a> Activity<'a> {
         }
         self.per_transaction(self.kinds.iter().map(|done| done.retries).sum())
     }
-    /// An amount of the whole measurement per transaction; `None` if no transaction ended or the amount is unknown (0).
+    /// An amount of the whole measurement per transaction; `None` if no transaction ended or the amount is unknown
+    /// (0).
     pub fn per_transaction_of_all(&self, amount: u64) -> Option<f64> {
         let transactions = self.oltp.said.transactions;
         (transactions > 0 && amount > 0).then(|| amount as f64 / transactions as f64)

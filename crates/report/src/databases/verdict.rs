@@ -16,7 +16,7 @@ const MANY_RETRIES: f64 = 0.01;
 /// The approximate remote shares of order lines and payments in the benchmark: clauses 2.4.1.5 and 2.5.1.2.
 const REMOTE_LINES: (f64, f64) = (0.009, 0.011);
 const REMOTE_PAYMENTS: (f64, f64) = (0.14, 0.16);
-/// A share fewer standard errors than this outside its range may be there by chance.
+/// A share up to this many standard errors outside its range may be chance.
 const BY_CHANCE: f64 = 3.0;
 /// More cells than this are reported by their number only.
 const MOST_NAMED: usize = 3;
@@ -179,7 +179,7 @@ fn remote(all: &[DatabaseCell<'_>], cells: usize) -> Vec<String> {
     all.iter().filter_map(sentence).take(MOST_NAMED).collect()
 }
 
-/// The share, if it lies outside a range by more than chance explains.
+/// The share, if chance does not explain its distance from the range.
 fn beyond(part: u64, count: u64, (low, high): (f64, f64)) -> Option<f64> {
     if count == 0 {
         return None;
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_share_is_reported_only_if_chance_does_not_explain_it() {
-        // 2 of 100 lines: the standard error of one percent explains the difference.
+        // 2 of 100 lines: the standard error of one percentage point explains the difference.
         assert_eq!(beyond(2, 100, REMOTE_LINES), None);
         assert_eq!(beyond(20_000, 1_000_000, REMOTE_LINES), Some(0.02));
         assert_eq!(beyond(10_500, 1_000_000, REMOTE_LINES), None);

@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(read("doublewrite", &["true", "false"]), Values::Flag(vec![Some(true), Some(false)]));
         let words = |all: &[&str]| Values::Text(all.iter().map(|it| Some((*it).into())).collect());
         assert_eq!(read("pattern", &["random-write"]), words(&["random-write"]));
-        // Imported from another program, in its own words.
+        // An imported record has the words of another program.
         assert_eq!(read("threads", &["4", "many"]), words(&["4", "many"]));
         assert_eq!(read("jobs", &["4"]), Values::Whole(vec![Some(4)]));
         assert_eq!(factor("cell", &cells("cell", &["x"])).name, "factor_cell");

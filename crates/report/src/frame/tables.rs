@@ -218,7 +218,7 @@ pub fn intervals(campaign: &Campaign) -> Frame {
     Frame { columns }
 }
 
-/// The values of a listed column for these records. Latencies are real numbers, like their means.
+/// The values of a column for these records. Latencies are real numbers, because their means are.
 fn numbers<'r, R: 'r>(column: &record::Column<R>, records: impl Iterator<Item = Option<&'r R>>) -> Column {
     let record::Column { name, unit, doc, .. } = *column;
     match column.value {

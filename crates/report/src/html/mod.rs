@@ -1,7 +1,7 @@
 //! The report as one HTML page without network access and JavaScript.
 //!
-//! The verdict comes first, then tables, figures, environment and reproduction. Figures are inline SVG with colours from
-//! the style sheet, so the page follows a dark screen and prints in grey.
+//! The verdict comes first, then tables, figures, environment and reproduction. Figures are inline SVG with colours
+//! from the style sheet, so the page follows a dark screen and prints in grey.
 
 use super::figure;
 use super::sweep::slug;

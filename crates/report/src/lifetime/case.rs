@@ -102,8 +102,8 @@ impl Case {
         }
     }
 
-    /// A case for each cell of a campaign with writes, from its counters over the steady window or else the last quarter.
-    /// Wear is assumed to be even, because a cell is too short to measure its spread.
+    /// A case for each cell of a campaign with writes, from its counters over the steady window or else the last
+    /// quarter. Wear is assumed to be even, because a cell is too short to measure its spread.
     ///
     /// # Errors
     /// [`NoLifetime`] if no cell has counters, or a device has no rated cycles.

@@ -4,8 +4,8 @@
 //!   TBW = raw NAND × cycles / (write amplification × wear levelling)
 //! ```
 //!
-//! The source (`published/lifetime.csv`: AnandTech 7947, page 3) uses the capacity instead of the raw NAND. The formula
-//! uses the raw NAND, because spare NAND wears like all other NAND.
+//! The source (`published/lifetime.csv`: AnandTech 7947, page 3) uses the capacity instead of the raw NAND. The
+//! formula uses the raw NAND, because spare NAND wears like all other NAND.
 //!
 //! # Not modelled
 //!

@@ -77,7 +77,8 @@ pub enum LifeError {
 }
 
 impl Life {
-    /// The remaining life at `rate`, or else at the rate between `since` and `now`, or else at the mean rate since new.
+    /// The remaining life at `rate`, or else at the rate between `since` and `now`, or else at the mean rate since
+    /// new.
     ///
     /// # Errors
     /// [`LifeError`] if the readings cannot be compared.

@@ -1,4 +1,4 @@
-//! The write amplification of a model, which is filled, and overwritten until the write amplification is steady.
+//! The write amplification of a model. The model is filled, then overwritten until its write amplification is steady.
 //!
 //! The simulated drive is a smaller one of the same kind (`DeviceSpec::scaled` keeps the share of live data), because
 //! write amplification does not depend on size.
@@ -246,8 +246,8 @@ fn no_longer_changes(rounds: &[Mark]) -> bool {
 
 /// The wear of the fastest-wearing blocks in the long run, divided by the mean.
 ///
-/// Counts of a few erases scatter, and after thousands of erases this scatter is negligible. The lasting spread is what
-/// two periods have in common: the covariance of a block's erases in both periods is the variance of its lasting rate.
+/// Counts of a few erases scatter; after thousands of erases this scatter is negligible. The lasting spread is common
+/// to two periods: the covariance of the blocks' erases in both periods is the variance of their lasting rates.
 /// A covariance of up to two standard errors may be chance and counts as zero. The largest count divided by the mean
 /// includes the scatter, so it is an upper bound.
 fn levelling(from: &Mark, middle: &Mark, to: &Mark) -> f64 {
@@ -300,8 +300,8 @@ mod tests {
         assert!(random.steady && reserved.steady && sequential.steady);
         assert!(random.wear.write_amplification > 1.3 * reserved.wear.write_amplification);
         assert!(reserved.wear.write_amplification > sequential.wear.write_amplification);
-        // Sequential writes also exceed 1: the policy takes the best of eight blocks, and with little spare NAND often
-        // none of them is empty.
+        // Sequential writes also exceed 1: the policy takes the best of eight blocks, and with little spare NAND
+        // often none of them is empty.
         assert!((1.0..2.0).contains(&sequential.wear.write_amplification));
         assert!(random.mib_per_s < reserved.mib_per_s && reserved.mib_per_s < sequential.mib_per_s);
         // Unwritten capacity has the same effect as reserve and as missing fill.
@@ -331,7 +331,7 @@ mod tests {
         let mark = |erases: Vec<u32>| Mark { at: VirtualTime::START, counters: Default::default(), erases };
         let from = mark(vec![0; 4]);
         assert_eq!(levelling(&from, &mark(vec![5; 4]), &mark(vec![10; 4])), 1.0);
-        // Uneven at first, and the other way round later.
+        // The blocks that wear faster in the first period wear slower in the second, so the spread does not last.
         assert_eq!(levelling(&from, &mark(vec![4, 6, 4, 6]), &mark(vec![10; 4])), 1.0);
         // Half of the blocks wear a fifth faster than the mean, half a fifth slower.
         let uneven = levelling(&from, &mark(vec![4, 6, 4, 6]), &mark(vec![8, 12, 8, 12]));

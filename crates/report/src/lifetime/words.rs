@@ -14,7 +14,7 @@ pub fn decimal(bytes: f64) -> String {
     format!("{} {}", significant(value), units[unit])
 }
 
-/// Both ends of a range; a single number if both ends look the same.
+/// Both ends of a range, or a single number if both ends have the same text.
 pub fn span(span: Span, word: impl Fn(f64) -> String) -> String {
     let (low, high) = (word(span.low), word(span.high));
     match low.rsplit_once(' ').zip(high.rsplit_once(' ')) {

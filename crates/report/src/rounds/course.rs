@@ -1,7 +1,7 @@
 //! The rounds of a step on one device: points, values, and the steady window.
 //!
-//! A course is reconstructed from the stored experiment and the measured cells. Tables and figures are in the modules of
-//! these names.
+//! A course is reconstructed from the stored experiment and the measured cells. Tables and figures are in the modules
+//! of these names.
 
 use crate::find::mean;
 use crate::group::distinct;

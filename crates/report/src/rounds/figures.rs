@@ -137,8 +137,8 @@ fn spans_magnitudes(matrix: &Matrix<'_, '_>) -> bool {
     high > 10.0 * low
 }
 
-/// Demand intensity, if threads and queue depth vary: response time against throughput, and the distribution of response
-/// times at three demands.
+/// Demand intensity, if threads and queue depth vary: response time against throughput, and the distribution of
+/// response times at three demands.
 pub(crate) fn demand(matrix: &Matrix<'_, '_>) -> Vec<Figure> {
     if matrix.factors != [FactorName::Threads, FactorName::Depth] {
         return Vec::new();
@@ -172,7 +172,8 @@ pub(crate) fn demand(matrix: &Matrix<'_, '_>) -> Vec<Figure> {
 /// A measured point with its course, IOPS and mean latency.
 type Demand<'m, 'c> = (&'m Course<'c>, &'m Measured<'c>, f64, f64);
 
-/// The distributions of response time at the most IOPS with a mean below 5 ms, at the fewest, and halfway.
+/// The distributions of response time at three of the points with a mean below 5 ms: the most IOPS, the fewest, and
+/// the point nearest to halfway.
 fn response_times(matrix: &Matrix<'_, '_>, all: &[Demand<'_, '_>]) -> Option<Figure> {
     const ACCEPTABLE_NS: f64 = 5e6;
     let quick = |demand: &&Demand<'_, '_>| demand.3 < ACCEPTABLE_NS;

@@ -1,5 +1,5 @@
-//! The report of an experiment with rounds, in the terms of the SNIA specification: test flow, convergence, measurement
-//! window, and result matrix.
+//! The report of an experiment with rounds, in the terms of the SNIA specification: test flow, convergence,
+//! measurement window, and result matrix.
 //!
 //! The rule is [`lowtide_record::analysis::Snia`]; [`lowtide_lab::rounds`] runs the rounds.
 
@@ -83,7 +83,7 @@ fn sentences(course: &Course<'_>, several: bool) -> Vec<String> {
     let factors = words::varying(course);
     let shown = words::shown(course);
     let seen: Vec<_> = course.tracked().filter_map(|point| Some((point, course.seen(point)?))).collect();
-    // Of several tracked points, the one nearest to its limits or furthest beyond them.
+    // With several tracked points, the point nearest to its limits or furthest beyond them counts.
     let rule = Snia::default();
     let strain =
         |seen: &Window| (seen.excursion / rule.excursion).max(seen.rise.abs() / rule.slope) / seen.average;

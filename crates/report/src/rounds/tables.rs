@@ -11,7 +11,7 @@ use lowtide_lab::experiment::{FactorName, Level, Load, Of, Pattern, Purge, Resol
 use lowtide_record::Campaign;
 use lowtide_record::analysis::Snia;
 
-/// Up to this many steps are columns; more steps are summarised in one column.
+/// Up to this many steps have a column each; more steps are summarised in one column.
 const MOST_BESIDE: usize = 3;
 
 /// The test procedure, in the terms of the specification.

@@ -107,13 +107,13 @@ impl Phase<'_> {
     }
 }
 
-/// The gain from pauses, of the first and the last load with pauses; `None` without pauses.
+/// The gain from pauses in the first and the last load with pauses; `None` without pauses.
 fn recovery(phases: &[Phase<'_>], of: Of) -> Option<String> {
     let paused: Vec<(Nanos, f64)> =
         phases.iter().filter_map(|phase| Some((phase.pause?, phase.mean(of)?))).collect();
     let (first, last) = (paused.first()?, paused.last()?);
-    // Loads without pauses in between give the reference level; if there are none, the last load before the pauses
-    // does.
+    // Loads without pauses between loads with pauses give the reference level. Without any, the last load before the
+    // pauses gives it.
     let since = phases.iter().skip_while(|phase| phase.pause.is_none());
     let between: Vec<f64> =
         since.filter(|phase| phase.pause.is_none()).filter_map(|phase| phase.mean(of)).collect();
@@ -221,7 +221,7 @@ fn runs<'p>(phases: &'p [Phase<'_>], scale: f64) -> Vec<(f64, Vec<Row>, &'p Phas
     runs
 }
 
-/// The names of the phases where they fit, and a shade for every second phase.
+/// The names of the phases that have room for them, and a shade for every second phase.
 fn boundaries(phases: &[Phase<'_>], scale: f64) -> (Vec<Mark>, Vec<(f64, f64)>) {
     let all: f64 = phases.iter().map(|phase| phase.hours(scale)).sum();
     let (mut x, mut marks, mut bands) = (0.0, Vec::new(), Vec::new());

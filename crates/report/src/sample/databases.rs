@@ -1,4 +1,4 @@
-//! A made-up campaign of databases: two engines with three buffer pools each, on a simulated drive with a price.
+//! A synthetic campaign of databases: two engines with three buffer pools each, on a simulated drive with a price.
 
 use super::{INTERVAL_NS, campaign, latency, pending};
 use lowtide_core::{Bytes, Counters, Distribution, Latency};
@@ -10,13 +10,13 @@ use lowtide_record::{
 };
 use std::sync::Arc;
 
-/// Shares of the kinds in a hundred transactions, and how their latency compares with New-Order's.
+/// The share of each kind of transaction, and its latency divided by that of New-Order.
 const MIX: [(f64, f64); Kind::ALL.len()] = [(0.45, 1.0), (0.43, 0.4), (0.04, 0.3), (0.04, 2.5), (0.04, 0.8)];
 /// Intervals of a cell.
 const COUNT: u32 = 90;
 const FROM: u32 = 30;
 
-/// The campaign; buffer pools double the rate of new orders with every step.
+/// The campaign. Each larger buffer pool doubles the rate of new orders.
 pub(crate) fn databases() -> Campaign {
     let mut campaign = campaign("tpcc-by-pool", "TPC-C by buffer pool, two databases");
     let drive = lowtide_files::device::find("intel-320-160gb").expect("in the catalogue");
@@ -35,7 +35,7 @@ pub(crate) fn databases() -> Campaign {
     campaign
 }
 
-/// A cell whose database came to `notpm` new orders a minute.
+/// A cell whose database reached `notpm` new orders per minute.
 fn asked(mut cell: Cell, version: &str, notpm: f64) -> Cell {
     let sqlite = version.starts_with("SQLite");
     (cell.threads, cell.read_share, cell.data) = (16, 0.5, Bytes::gib(10));
@@ -58,7 +58,7 @@ fn asked(mut cell: Cell, version: &str, notpm: f64) -> Cell {
     let mut gatherer = Gatherer::new((COUNT - FROM) as usize);
     let mut kinds: [Latency; Kind::ALL.len()] = Default::default();
     for k in 0..COUNT {
-        // It begins with an empty pool, and checkpoints come and go.
+        // The rate rises while the pool fills, and varies with checkpoints.
         let level =
             notpm * (1.0 - 0.6 * (-f64::from(k) / 6.0).exp()) * (1.0 + 0.02 * f64::from(k % 5) - 0.04);
         let all = level / 60.0 * 10.0 / MIX[0].0;

@@ -187,7 +187,7 @@ impl Column {
     pub fn shaded(self) -> Column {
         Column { shaded: true, ..self }
     }
-    /// The column, as wide as the others leave room.
+    /// The column, with the width that the other columns leave.
     pub fn wide(self) -> Column {
         Column { wide: true, ..self }
     }

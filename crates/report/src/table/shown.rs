@@ -85,7 +85,7 @@ fn show(value: &Value, column: &Column, decimals: Option<usize>) -> String {
         Value::Ratio { ratio, low, high, significant, .. } => {
             let [ratio, low, high] =
                 [ratio, low, high].map(|v| number::fixed(*v, if *v < 9.9995 { 3 } else { 1 }));
-            // What is not marked keeps the place of the mark, so that numbers stand below each other.
+            // A ratio without a mark gets a space in its place, so that the columns stay aligned.
             let mark = if *significant { '*' } else { number::NBSP };
             format!("{ratio}{}[{low},{}{high}]{mark}", number::NBSP, number::NBSP)
         }

@@ -11,7 +11,7 @@ use crate::table::{Column, Digits, Table, Value};
 use lowtide_core::Distribution;
 use lowtide_record::{Campaign, Cell, Quantity, Status};
 
-/// Troubles of more cells than this are shown with the number of cells.
+/// Troubles of more cells than this show the number of cells instead of their names.
 const MOST_NAMED: usize = 8;
 /// Further gaps of one cell are only counted.
 const MOST_GAPS: usize = 3;
@@ -41,7 +41,7 @@ pub(crate) fn cells(campaign: &Campaign) -> Table {
     };
     columns.push(Column::percent("fill", "fill"));
     columns.extend(answered.iter().map(|(column, _)| column.clone()));
-    // After the settled level, which is the first.
+    // The adaptive columns follow the settled level, which is the first column of levels.
     let adaptive_at = columns.len() - answered.len() + 1;
     let device_time = Column::number("device_hours", "device time", "h").digits(Digits::Fixed(2));
     columns.insert(adaptive_at, Column::number("predicted_mib_per_s", "predicted", "MiB/s"));

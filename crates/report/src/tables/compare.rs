@@ -1,7 +1,7 @@
 //! The comparison of two sides: levels and other metrics point by point, means over all points, and judged limits.
 //!
-//! A ratio is the other side divided by the base, as in the published utilisation tables: 1.17 is a little faster, 0.5
-//! is half.
+//! A ratio is the other side divided by the base, as in the published utilisation tables: 1.17 is a little faster,
+//! 0.5 is half.
 
 use super::factor_column;
 use crate::compare::{Comparison, Finding, Judged, Metric, Missing, Pair, Reading, Scope};
@@ -54,7 +54,7 @@ fn levels(comparison: &Comparison, key: String, title: String) -> Table {
     Table::new(key, title, columns, rows).with_note(note(comparison)).without_empty_columns()
 }
 
-/// The metrics besides levels that at least one pair has. Reads and writes are separate only if both were measured.
+/// The metrics, except levels, that at least one pair has. Reads and writes are separate only if both were measured.
 fn others(comparison: &Comparison) -> Vec<Metric> {
     let known = |metric: Metric| {
         comparison.pairs.iter().any(|pair| pair.of(metric).base.is_ok() && pair.of(metric).other.is_ok())
@@ -231,7 +231,7 @@ fn note(comparison: &Comparison) -> String {
     note
 }
 
-/// The first points by name, and the number of the others.
+/// The first points by name, and the number of all further points.
 fn listed(points: &[crate::compare::Identity]) -> String {
     let mut labels: Vec<String> = points.iter().take(MOST_LISTED).map(crate::compare::label).collect();
     if points.len() > MOST_LISTED {

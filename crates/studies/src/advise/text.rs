@@ -22,7 +22,7 @@ pub(super) struct Setup {
 /// When a trial ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum End {
-    /// When the level is known to this share.
+    /// Ends when the relative uncertainty of the level is at most this.
     Steady(f64),
     /// After this many seconds: a database that keeps growing never settles.
     Seconds(u64),

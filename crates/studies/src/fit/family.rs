@@ -57,7 +57,7 @@ pub struct Reach {
     pub miss: f64,
 }
 
-/// The `--like` device, whose other parameters a fit uses.
+/// The `--like` device. It supplies all parameters that are not fitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Like {
     /// Name in the catalogue, or path of the device file.
@@ -135,7 +135,7 @@ impl Family {
         1.0 / self.base.controller.link_rate.get().max(1) as f64
     }
 
-    /// The least data size that still holds one request when a drive with `raw` bytes of NAND is scaled down.
+    /// The minimum data size: after a drive with `raw` bytes of NAND is scaled down, the data must still hold one request.
     pub(super) fn least_data(&self, raw: f64) -> Bytes {
         let parameters = Parameters { raw, write: 1e-9, moved: 1e-9, policy: Policy::Greedy, map: None };
         self.block * small(&self.drive(&parameters)).0
@@ -154,7 +154,7 @@ impl Family {
         self.base.units_per_block()
     }
 
-    /// The range of raw NAND to search, in bytes. It begins at the least with which a drive of this family works.
+    /// The range of raw NAND to search, in bytes. It begins at the smallest raw capacity with which such a drive can work.
     ///
     /// # Errors
     /// [`FitError::NoFit`] with the reason if no drive of the capacity works.

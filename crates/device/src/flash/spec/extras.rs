@@ -1,6 +1,6 @@
 //! Optional parts of a description: an SLC cache, log units, a translation layer on the host.
 //!
-//! The modules `slc`, `log_units` and `host_ftl` implement them.
+//! The modules `slc` and `log_units` implement the first two; `device` counts the costs on the host.
 
 use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};

@@ -32,7 +32,7 @@ pub(super) const SEARCHED: u32 = 100;
 /// Frames at the LRU tail that a terminal scans after a read (`BUF_LRU_FREE_SEARCH_LEN`).
 const SCANNED: u32 = 133;
 /// If fewer than `MARGIN` of the scanned frames are replaceable (`BUF_FLUSH_FREE_BLOCK_MARGIN`), the terminal flushes
-/// pages until `KEPT_CLEAN` frames are replaceable (with `BUF_FLUSH_EXTRA_MARGIN`), and waits for the flush.
+/// pages and waits for the flush. Afterwards `KEPT_CLEAN` frames are replaceable (`BUF_FLUSH_EXTRA_MARGIN` more).
 const MARGIN: u32 = 69;
 const KEPT_CLEAN: u32 = 186;
 
@@ -124,8 +124,8 @@ impl Cleaner {
         }
     }
 
-    /// Called every 100 ms. Decides how many dirty pages to flush from the LSN, the checkpoint age, the age limit for
-    /// asynchronous flushing, and the redo capacity.
+    /// Called every 100 ms. The LSN, the checkpoint age, the age limit for asynchronous flushing and the redo capacity
+    /// decide how many dirty pages are flushed.
     pub(super) fn tick(
         &mut self,
         pool: &Pool,
@@ -173,7 +173,7 @@ impl Cleaner {
         }
         let by_age = most / self.io_capacity * factor * factor.sqrt() / 7.5;
         let share = by_age.max(if too_many { 100.0 } else { 0.0 });
-        // Pages whose first change is within one second's growth of the oldest change.
+        // The dirty pages to flush so that the checkpoint advances by one second's growth of the log.
         let for_growth = changed * self.growth / (age as f64).max(1.0);
         let wanted = (share / 100.0 * self.io_capacity + self.average + for_growth) / 3.0;
         let wanted = wanted.min(most);
@@ -260,7 +260,7 @@ impl Cleaner {
         let wanted = KEPT_CLEAN.saturating_sub(self.replaceable) as usize;
         let before = self.urgent.len();
         let (mut next, mut distance) = (pool.lru_tail(), 0);
-        // Pages in the urgent queue count.
+        // Pages that are already in the urgent queue count towards `wanted`.
         while let Some(frame) = next.filter(|_| self.urgent.len() < wanted) {
             distance += 1;
             if pool.is_flushable(frame) && self.queued[frame as usize] != Queued::Urgently {

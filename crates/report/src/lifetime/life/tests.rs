@@ -25,7 +25,7 @@ fn life(now: &Reading, since: Option<&Reading>, rate: Option<&str>) -> Life {
 fn intel_counts_nand_in_gib() {
     let now = reading(INTEL_520);
     assert_eq!(now.model.as_deref(), Some("INTEL SSDSC2CW240A3"));
-    // 320,000 × 32 MiB are 10,000 GiB; 25,000 GiB of NAND: 2.5 ("WA = F9 × 32 / E1").
+    // 320,000 × 32 MiB are 10,000 GiB. With 25,000 GiB of NAND, write amplification is 2.5 ("WA = F9 × 32 / E1").
     assert_eq!(now.host_bytes, Some(10_000.0 * 1_073_741_824.0));
     let period = &life(&now, None, None).periods[0];
     assert_eq!((period.write_amplification, period.hours), (Some(2.5), Some(10_000.0)));
@@ -56,7 +56,8 @@ fn intel_s3610_counts_nand_in_32_mib() {
 #[test]
 fn crucial_counts_pages() {
     let now = reading(CRUCIAL);
-    // 700 million for the host and 2,100 million besides: 4. 40 billion blocks of 512 bytes: 20.48 TB.
+    // 700 million pages for the host and 2,100 million others: a write amplification of 4. 40 billion blocks of 512
+    // bytes: 20.48 TB.
     assert_eq!(now.host_bytes, Some(20.48e12));
     assert_eq!(now.nand_bytes(), Some(4.0 * 20.48e12));
     assert_eq!(now.used_percent, Some(7.0));
@@ -105,7 +106,8 @@ fn two_readings_give_the_rate_between_them() {
     // 1 TB in ten days, five times as much into the NAND.
     assert!((life.bytes_per_day.expect("known") - 1e11).abs() < 1e3, "{life:?}");
     assert!((period.write_amplification.expect("known") - 5.0).abs() < 1e-6, "{period:?}");
-    // A tenth is used, at the amplification of the whole life; the rest will be used at an amplification of five.
+    // A tenth of the life was used at the amplification of the whole life; the other nine tenths will be used at
+    // five.
     let whole = life.periods[0].write_amplification.expect("known");
     let left = life.host_bytes_left.expect("known");
     let host = now.host_bytes.expect("known");
