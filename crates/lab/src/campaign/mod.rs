@@ -272,7 +272,7 @@ pub struct Cells<'a> {
     interrupt: &'a Arc<AtomicBool>,
     progress: &'a dyn Progress,
     sender: Sender,
-    /// The target, if it is on the host. All cells are then one group, which takes it.
+    /// The target, if it is on the host. All cells are then one group, and this group takes the target.
     held: Mutex<Option<HeldTarget<'a>>>,
     failed: AtomicU32,
 }
@@ -319,7 +319,7 @@ impl<'a> Cells<'a> {
 
     /// Runs the cells of a group in order.
     pub fn run_group(&self, group: &[usize]) {
-        // Cells after the last one to measure need not run again.
+        // Cells after the last unmeasured cell need not run again.
         let Some(last) = group.iter().rposition(|&index| !self.done[index] && self.needs(index)) else {
             return;
         };
@@ -331,7 +331,7 @@ impl<'a> Cells<'a> {
         self.finish_target(target);
     }
 
-    /// Runs cells that are chosen one after the other; see [`Running::run_chosen`].
+    /// As [`Running::run_chosen`].
     fn run_chosen(&self, choose: impl FnOnce(&mut dyn FnMut(usize))) {
         let mut target = self.target();
         choose(&mut |index| self.run_cell(index, &mut *target, &mut None));

@@ -20,7 +20,7 @@ use lowtide_record::fact::Fact;
 /// The result of running one cell.
 pub(super) type CellOutcome = Result<Ended, CellError>;
 
-/// A target that cells run on, one after the other.
+/// A target on which cells run one after another.
 pub(super) trait CellTarget {
     /// Facts to record before the first cell.
     fn begin(&mut self) -> Vec<Fact> {

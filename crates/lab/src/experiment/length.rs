@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 words! {
     /// A value of `until`.
     Until, "condition";
-    /// Until the steady level is known to the requested precision.
+    /// The steady level is known to the requested precision.
     Steady = "steady",
 }
 

@@ -20,7 +20,7 @@ words! {
     None = "none",
     /// Every address is trimmed.
     Trim = "trim",
-    /// A model's erase: as new, except for wear. A real drive needs one of the methods below.
+    /// The erase of a model, which is then as new except for wear. A real drive needs one of the methods below.
     SecureErase = "secure-erase",
     /// Secure TRIM.
     SecureDiscard = "secure-discard",

@@ -306,7 +306,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// `: did you mean …?`, if one of the names is similar to `given`.
+/// Returns `: did you mean …?` if one of the names is similar to `given`, else an empty text.
 pub(super) fn did_you_mean<'n>(given: &str, names: impl IntoIterator<Item = &'n str>) -> String {
     nearest(given, names).map(|near| format!(": did you mean `{near}`?")).unwrap_or_default()
 }

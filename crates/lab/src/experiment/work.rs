@@ -61,7 +61,7 @@ impl Work {
     }
 }
 
-/// The work as the store keeps it: one key for each kind.
+/// The stored form of the work: one key for each kind.
 #[derive(Serialize, Deserialize)]
 struct Keys {
     inserts: Option<Inserts>,

@@ -26,7 +26,7 @@ pub struct Reading {
     pub temperature_celsius: Option<f64>,
     /// Bytes written by the host.
     pub host_bytes: Option<f64>,
-    /// Host writes and NAND writes in one unit.
+    /// Host writes and NAND writes in the same unit.
     pub media: Option<Media>,
     /// Used share of the rated life in whole percent, as the drive reports it; may exceed 100.
     pub used_percent: Option<f64>,
@@ -51,7 +51,7 @@ pub enum ReadingError {
     /// The text is not JSON.
     #[error("it is not JSON ({0})")]
     Json(#[from] serde_json::Error),
-    /// The JSON has no known counter. Contains the message of smartctl, if there is one.
+    /// The JSON has no known counter. Contains the message of smartctl, if any.
     #[error("it contains no known counters{}", .0.as_ref().map(|message| format!("; smartctl reports: {message}")).unwrap_or_default())]
     Nothing(Option<String>),
 }
